@@ -1,0 +1,1 @@
+"""Kubernetes Dynamic Resource Allocation as a library."""

@@ -1,0 +1,1 @@
+"""The vocabulary of resource.k8s.io: identities, objects, wire forms, validation."""

@@ -1,0 +1,1 @@
+"""Numbers with a specification. Nothing here knows an API object."""
