@@ -4,6 +4,7 @@ import gzip
 from pathlib import Path
 
 import pytest
+
 from support import conformance
 
 
