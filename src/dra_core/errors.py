@@ -49,3 +49,270 @@ class MalformedObjectError(DraError, ValueError):
     def __str__(self) -> str:
         where = f"{self.kind} {self.name!r}" if self.name else f"{self.kind} without a name"
         return f"{where}: {self.path}: {self.problem}" if self.path else f"{where}: {self.problem}"
+
+
+@attrs.frozen
+class AllocationError(DraError):
+    """A claim, its class, a selector or a slice is at fault: allocation cannot be attempted.
+
+    Ends the call for every node, except ``SelectorFailedError`` at run time, which
+    other nodes need not meet. ``claim`` is "namespace/name" ("" where no claim is at
+    fault), ``request`` the request (``main/sub`` for a subrequest, "" where none is).
+    ``reason`` is a stable word for programs.
+    """
+
+    claim: str
+    request: str
+
+    reason = "error"
+
+    def _where(self) -> str:
+        parts = [f"claim {self.claim}"] if self.claim else []
+        if self.request:
+            parts.append(f"request {self.request}")
+        return ", ".join(parts) + ": " if parts else ""
+
+
+@attrs.frozen
+class FeatureDisabledError(AllocationError):
+    """A request needs a feature (``feature``, the gate's name) that is switched off."""
+
+    feature: str
+    field: str
+
+    reason = "feature-off"
+
+    def __str__(self) -> str:
+        return f"{self._where()}{self.field} is set, but the feature {self.feature} is off"
+
+
+@attrs.frozen
+class UnknownSelectorError(AllocationError):
+    """A selector of the class or request is of a kind not known here (no ``cel``)."""
+
+    device_class: str
+    index: int
+
+    reason = "unknown-selector"
+
+    def __str__(self) -> str:
+        owner = f"class {self.device_class}, " if self.device_class else ""
+        return f"{self._where()}{owner}selector #{self.index}: no CEL expression"
+
+
+@attrs.frozen
+class MissingClassNameError(AllocationError):
+    """A request names no device class."""
+
+    reason = "no-class-name"
+
+    def __str__(self) -> str:
+        return f"{self._where()}missing device class name (unsupported kind of request?)"
+
+
+@attrs.frozen
+class DeviceClassNotFoundError(AllocationError):
+    """A request names a device class that does not exist."""
+
+    device_class: str
+
+    reason = "class-not-found"
+
+    def __str__(self) -> str:
+        return f"{self._where()}device class {self.device_class!r} does not exist"
+
+
+@attrs.frozen
+class UnknownAllocationModeError(AllocationError):
+    """A request's allocation mode is neither ExactCount nor All."""
+
+    mode: str
+
+    reason = "unknown-mode"
+
+    def __str__(self) -> str:
+        return f"{self._where()}unsupported allocation mode {self.mode!r}"
+
+
+@attrs.frozen
+class UnknownRequestError(AllocationError):
+    """A request has neither ``exactly`` nor ``firstAvailable``."""
+
+    reason = "unknown-request"
+
+    def __str__(self) -> str:
+        return f"{self._where()}neither exactly nor firstAvailable is set"
+
+
+@attrs.frozen
+class InvalidCountError(AllocationError):
+    """An exact count is negative."""
+
+    count: int
+
+    reason = "invalid-count"
+
+    def __str__(self) -> str:
+        return f"{self._where()}count must not be negative, is {self.count}"
+
+
+@attrs.frozen
+class TooManyDevicesError(AllocationError):
+    """Even the smallest choice of subrequests needs more devices than a claim may have."""
+
+    needed: int
+    limit: int
+
+    reason = "too-many-devices"
+
+    def __str__(self) -> str:
+        return f"{self._where()}needs {self.needed} devices, a claim gets at most {self.limit}"
+
+
+@attrs.frozen
+class UnknownConstraintError(AllocationError):
+    """A constraint is neither matchAttribute nor distinctAttribute."""
+
+    index: int
+
+    reason = "unknown-constraint"
+
+    def __str__(self) -> str:
+        return f"{self._where()}constraint #{self.index}: of an unknown kind"
+
+
+@attrs.frozen
+class AllBreaksConstraintError(AllocationError):
+    """A request for all devices cannot have one of them because of a constraint."""
+
+    device: str
+    index: int
+
+    reason = "all-breaks-constraint"
+
+    def __str__(self) -> str:
+        return (
+            f"{self._where()}asks for all devices, but {self.device} "
+            f"breaks constraint #{self.index} of the claim"
+        )
+
+
+@attrs.frozen
+class SelectorFailedError(AllocationError):
+    """A selector does not compile, or failed on a device.
+
+    ``device_class`` is the class the selector belongs to ("" for the request's own),
+    ``index`` its place there, ``device`` the device ("" when it does not compile),
+    ``cause`` the error of the selector itself.
+    """
+
+    device_class: str
+    index: int
+    device: str
+    cause: DraError
+
+    @property
+    def reason(self) -> str:  # type: ignore[override]
+        """ "selector-runtime" or "selector-compile"."""
+        return "selector-runtime" if self.device else "selector-compile"
+
+    def __str__(self) -> str:
+        owner = f"class {self.device_class}, " if self.device_class else ""
+        where = f" on device {self.device}" if self.device else ""
+        return f"{self._where()}{owner}selector #{self.index}{where}: {self.cause}"
+
+
+@attrs.frozen
+class NodeSelectorError(AllocationError):
+    """A node selector of a slice (or of a device in it) cannot be used.
+
+    ``slice_name`` is the ResourceSlice, ``device`` the device ("" for the slice's own).
+    """
+
+    slice_name: str
+    device: str
+    problem: str
+
+    reason = "node-selector"
+
+    def __str__(self) -> str:
+        device = f", device {self.device}" if self.device else ""
+        return (
+            f"{self._where()}ResourceSlice {self.slice_name}{device}: nodeSelector: {self.problem}"
+        )
+
+
+@attrs.frozen
+class ClaimError(DraError):
+    """A claim that a pod (or a PodGroup) names cannot be used: the root of the reasons.
+
+    ``kind`` is what names it ("Pod" or "PodGroup"), ``owner`` its "namespace/name",
+    ``pod_claim`` the entry of its ``spec.resourceClaims``.
+    """
+
+    kind: str
+    owner: str
+    pod_claim: str
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.owner!r}: claim {self.pod_claim!r}: {self._problem()}"
+
+    def _problem(self) -> str:
+        return "cannot be used"
+
+
+@attrs.frozen
+class ClaimNotCreatedError(ClaimError):
+    """The claim is generated from a template, and no status entry names it yet. Wait."""
+
+    def _problem(self) -> str:
+        return "not created from its template yet"
+
+
+@attrs.frozen
+class ClaimUnsupportedError(ClaimError):
+    """The entry sets no field known here: it was made for a newer API."""
+
+    def _problem(self) -> str:
+        return "neither resourceClaimName nor resourceClaimTemplateName is set"
+
+
+@attrs.frozen
+class ClaimNotFoundError(ClaimError):
+    """There is no claim of the name. ``claim`` is the name, without namespace."""
+
+    claim: str
+
+    def _problem(self) -> str:
+        return f"ResourceClaim {self.claim!r} does not exist"
+
+
+@attrs.frozen
+class ClaimBeingDeletedError(ClaimError):
+    """The claim is going away. ``claim`` is the name, without namespace."""
+
+    claim: str
+
+    def _problem(self) -> str:
+        return f"ResourceClaim {self.claim!r} is being deleted"
+
+
+@attrs.frozen
+class ClaimNotOwnedError(DraError):
+    """A generated claim belongs to something else, often an older pod of the same name.
+
+    ``claim`` and ``owner`` are "namespace/name", ``uid`` is the owner's; ``kind`` is "Pod"
+    or "PodGroup". ``problem`` says what differs: "namespace" or "controller".
+    """
+
+    kind: str
+    owner: str
+    uid: str
+    claim: str
+    problem: str
+
+    def __str__(self) -> str:
+        return (
+            f"ResourceClaim {self.claim!r} was not generated for {self.kind} {self.owner!r} "
+            f"(UID {self.uid}): another {self.problem}"
+        )
