@@ -14,7 +14,7 @@ k8s.io/apimachinery.
 
 import re
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, final
 
 import attrs
 
@@ -65,6 +65,7 @@ _BLANKS: Final = (
 )
 
 
+@final
 @attrs.frozen(eq=False, order=False, repr=False)
 class Quantity:
     """An exact amount: ``nano`` billionths, printed in the family ``format``.
@@ -90,26 +91,22 @@ class Quantity:
         match = _match_quantity(text)
         if match is None or not text:
             raise _error(text, "not a number with an optional suffix" if text else "empty")
-        sign, whole, fraction, exponent_sign, exponent_digits, suffix = match.groups()
-        if fraction is None:
-            fraction = ""
-        digits = whole + fraction
-        if len(digits) > MAX_DIGITS:
+        sign, whole, fraction, exponent_sign, exponent_digits, suffix = match.groups("")
+        if len(whole) + len(fraction) > MAX_DIGITS:
             raise _error(text, f"more than {MAX_DIGITS:,} digits")
+        digits = whole + fraction
         # Without any digit the number is zero ("-", ".", "Ki"), as in the reference.
         number = int(digits or "0")
-        if exponent_digits is not None:
+        places = 9 - len(fraction)
+        if exponent_digits:
             power = _exponent(text, exponent_sign, exponent_digits)
             if not digits and power < _FINEST_POWER:
-                raise _error(text, "no digits")
-            family = DECIMAL_EXPONENT
-            nano = _shift(number, power + 9 - len(fraction))
+                raise _error(text, "no digits")  # the one such form it refuses: "e-10"
+            family, nano = DECIMAL_EXPONENT, _shift(number, places + power)
         elif suffix in _DECIMAL_POWERS:
-            family = DECIMAL_SI
-            nano = _shift(number, _DECIMAL_POWERS[suffix] + 9 - len(fraction))
+            family, nano = DECIMAL_SI, _shift(number, places + _DECIMAL_POWERS[suffix])
         elif suffix in _BINARY_FACTORS:
-            nano = _shift(number * _BINARY_FACTORS[suffix], 9 - len(fraction))
-            nano = min(nano, _MAX_BINARY_NANO)
+            nano = min(_shift(number * _BINARY_FACTORS[suffix], places), _MAX_BINARY_NANO)
             # Less than one unit has no binary form at all, not even in later sums.
             family = DECIMAL_SI if 0 < nano < NANO_PER_UNIT else BINARY_SI
         else:
