@@ -316,3 +316,69 @@ class ClaimNotOwnedError(DraError):
             f"ResourceClaim {self.claim!r} was not generated for {self.kind} {self.owner!r} "
             f"(UID {self.uid}): another {self.problem}"
         )
+
+
+@attrs.frozen
+class NotExpressibleError(DraError, ValueError):
+    """A version of the API has no place for something that an object holds.
+
+    ``kind`` and ``name`` identify the object as in ``MalformedObjectError``, ``path`` is
+    the field in the form of ``version``, ``problem`` what it cannot hold.
+    """
+
+    kind: str
+    name: str
+    path: str
+    version: str
+    problem: str
+
+    def __str__(self) -> str:
+        what = f"{self.kind} {self.name!r}" if self.name else self.kind
+        return f"{what} cannot be written as {self.version}: {self.path}: {self.problem}"
+
+
+@attrs.frozen
+class PodGroupMismatchError(DraError, ValueError):
+    """A PodGroup was given for a pod that does not name it. Both are "namespace/name"."""
+
+    pod: str
+    group: str
+
+    def __str__(self) -> str:
+        return f"Pod {self.pod!r} is not in PodGroup {self.group!r}"
+
+
+@attrs.frozen
+class DuplicateConsumerError(DraError, ValueError):
+    """``status.reservedFor`` of ``claim`` ("namespace/name") lists a UID more than once."""
+
+    claim: str
+    uid: str
+
+    def __str__(self) -> str:
+        return f"ResourceClaim {self.claim!r}: reservedFor has UID {self.uid!r} more than once"
+
+
+@attrs.frozen
+class ClaimFullError(DraError):
+    """A claim ("namespace/name") is reserved for as many consumers as ``limit`` allows."""
+
+    claim: str
+    limit: int
+
+    def __str__(self) -> str:
+        return f"ResourceClaim {self.claim!r} is reserved for {self.limit} consumers already"
+
+
+@attrs.frozen
+class PatchError(DraError, ValueError):
+    """A change of a claim ("namespace/name") was asked for that cannot be expressed.
+
+    ``problem`` says what the copy at hand lacks.
+    """
+
+    claim: str
+    problem: str
+
+    def __str__(self) -> str:
+        return f"ResourceClaim {self.claim!r}: {self.problem}"

@@ -1,0 +1,389 @@
+"""Reading decoded JSON with care: types checked, the place of a fault known.
+
+What may live here: the primitives that the decoders of ``wire_core``,
+``wire_slices`` and ``wire_claims`` are made of, and nothing that knows an API type.
+
+Rules for all of them. Null equals absent. Any ``Mapping`` is an object, a list or a
+tuple is a list. An integer is a JSON integer of 64 bits: ``1.0`` is not one (the API
+server refuses it too) and neither is ``true``. A text with a lone surrogate is
+refused: it cannot be written in UTF-8, so it would fail later, where nobody knows
+where it came from. Null inside a list is refused, because dropping it would move
+the entries behind it.
+
+No path is put together while all is well. A fault travels up as ``Fault``; each level
+on its way adds its piece, and the top level turns it into ``MalformedObjectError``.
+"""
+
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from types import TracebackType
+from typing import Any, TypeVar
+
+import attrs
+
+from dra_core.api.objects import AttributeValue, DeviceCapacity
+from dra_core.errors import MalformedObjectError
+from dra_core.values.quantity import Quantity
+
+T = TypeVar("T")
+Obj = Mapping[str, Any]
+
+INT64_MIN = -(2**63)
+INT64_MAX = 2**63 - 1
+
+MAX_DEPTH = 200
+"""Levels of nesting accepted in free-form JSON (opaque parameters, device data).
+
+The API server takes 10,000, but ``json.dumps``, ``copy.deepcopy`` and comparison give
+up before 1,000 with ``RecursionError``, wherever the value goes next.
+"""
+
+MAX_INTEGER_BITS = 13_000
+"""Largest integer in free-form JSON; ``json.dumps`` refuses more than 4,300 digits."""
+
+MAX_SHOWN = 100
+"""Characters of a key or name that an error repeats."""
+
+
+class Fault(Exception):
+    """A value of the wrong shape and the way to it, innermost piece first.
+
+    Never leaves the wire modules: ``whole`` turns it into ``MalformedObjectError``.
+    """
+
+    def __init__(self, problem: str, *way: str) -> None:
+        super().__init__(problem)
+        self.problem = problem
+        self.way = list(reversed(way))
+
+    def path(self) -> str:
+        """The way from the object down to the fault: ``spec.devices[3].name``."""
+        text = ""
+        for piece in reversed(self.way):
+            text += piece if piece.startswith("[") or not text else f".{piece}"
+        return text
+
+
+class At:
+    """``with At("spec"):`` adds ``spec`` to the way of a fault from inside."""
+
+    __slots__ = ("piece",)
+
+    def __init__(self, piece: str) -> None:
+        self.piece = piece
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if isinstance(error, Fault):
+            error.way.append(self.piece)
+
+
+@attrs.define
+class Memo:
+    """Values seen during one load. Equal values become one object, made once.
+
+    Keys are the JSON values themselves, so a hit also proves that the value is well
+    formed. Attributes are keyed by ``(member, value)``.
+    """
+
+    attributes: dict[tuple[str, Any], AttributeValue] = attrs.field(factory=dict)
+    quantities: dict[str, Quantity] = attrs.field(factory=dict)
+    capacities: dict[str, DeviceCapacity] = attrs.field(factory=dict)
+
+
+@attrs.frozen
+class Reader:
+    """How one version of the API is read.
+
+    ``basic``: a device's fields sit under ``basic``. ``flat_requests``: a request's
+    fields sit in the request instead of under ``exactly``. ``alpha``: v1alpha3, where
+    capacities are plain quantities and some fields exist that later went away.
+    """
+
+    memo: Memo = attrs.field(factory=Memo)
+    basic: bool = False
+    flat_requests: bool = False
+    alpha: bool = False
+
+    def quantity(self, value: Any) -> Quantity:
+        """A quantity from its JSON form, a string or a number."""
+        if value.__class__ is str:
+            known = self.memo.quantities.get(value)
+            if known is None:
+                known = self.memo.quantities[value] = _quantity(value)
+            return known
+        return _quantity(value)
+
+    def quantities(self, obj: Obj, key: str) -> dict[str, Quantity]:
+        """A map of quantities; absent is empty."""
+        return dict(self.entries(obj, key, self.quantity))
+
+    def entries(self, obj: Obj, key: str, read: Callable[[Any], T]) -> list[tuple[str, T]]:
+        """The entries of a map, each value read by ``read``. Null ones are absent."""
+        result = []
+        for name, value in get_map(obj, key).items():
+            with At(key), At(bracket(name)):
+                check_text(name)
+                if value is not None:
+                    result.append((name, read(value)))
+        return result
+
+
+def type_name(value: Any) -> str:
+    """What a JSON value is, in the words of JSON."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "a boolean"
+    if isinstance(value, int | float):
+        return "a number"
+    if isinstance(value, str):
+        return "a string"
+    if isinstance(value, Mapping):
+        return "an object"
+    if isinstance(value, list | tuple):
+        return "a list"
+    return f"a Python {type(value).__name__}"
+
+
+def bracket(key: object) -> str:
+    """The piece of a path for a key of a map: ``["name"]``, safe to print."""
+    return f"[{json.dumps(key[:MAX_SHOWN])}]" if isinstance(key, str) else f"[{type_name(key)}]"
+
+
+def member(key: object) -> str:
+    """The piece of a path for a member of an object: its name where that is one."""
+    plain = isinstance(key, str) and key.isascii() and key.isidentifier()
+    return str(key)[:MAX_SHOWN] if plain else bracket(key)
+
+
+def printable(text: str) -> str:
+    """``text`` cut to a sensible length and with lone surrogates escaped."""
+    return text[:MAX_SHOWN].encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def check_text(value: Any) -> str:
+    """``value`` if it is a string that UTF-8 can express."""
+    if not isinstance(value, str):
+        raise Fault(f"must be a string, not {type_name(value)}")
+    if not value.isascii():
+        try:
+            value.encode("utf-8")
+        except UnicodeEncodeError:
+            raise Fault("contains a lone surrogate, which is no text") from None
+    return value
+
+
+def check_object(value: Any) -> Obj:
+    """``value`` if it is an object."""
+    if isinstance(value, dict | Mapping):
+        return value
+    raise Fault(f"must be an object, not {type_name(value)}")
+
+
+def check_integer(value: Any) -> int:
+    """``value`` if it is an integer of 64 bits."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        problem = f"must be an integer, not {type_name(value)}"
+        raise Fault(problem + " with a fraction or exponent" * isinstance(value, float))
+    if not INT64_MIN <= value <= INT64_MAX:
+        raise Fault("does not fit into 64 bits")
+    return value
+
+
+def check_boolean(value: Any) -> bool:
+    """``value`` if it is a boolean."""
+    if isinstance(value, bool):
+        return value
+    raise Fault(f"must be a boolean, not {type_name(value)}")
+
+
+def get_text(obj: Obj, key: str) -> str:
+    """A string; absent is ``""``."""
+    value = obj.get(key)
+    if value is None:
+        return ""
+    if value.__class__ is str and value.isascii():
+        return value
+    with At(key):
+        return check_text(value)
+
+
+def get_optional_text(obj: Obj, key: str) -> str | None:
+    """A string or ``None``."""
+    return None if obj.get(key) is None else get_text(obj, key)
+
+
+def get_integer(obj: Obj, key: str) -> int:
+    """An integer; absent is 0."""
+    return get_optional_integer(obj, key) or 0
+
+
+def get_optional_integer(obj: Obj, key: str) -> int | None:
+    """An integer or ``None``."""
+    value = obj.get(key)
+    if value is None:
+        return None
+    with At(key):
+        return check_integer(value)
+
+
+def get_boolean(obj: Obj, key: str) -> bool:
+    """A boolean; absent is false."""
+    return get_optional_boolean(obj, key) or False
+
+
+def get_optional_boolean(obj: Obj, key: str) -> bool | None:
+    """A boolean or ``None``."""
+    value = obj.get(key)
+    if value is None:
+        return None
+    with At(key):
+        return check_boolean(value)
+
+
+def get_object(obj: Obj, key: str) -> Obj:
+    """An object; absent is an empty one."""
+    return get_optional_object(obj, key) or {}
+
+
+def get_optional_object(obj: Obj, key: str) -> Obj | None:
+    """An object or ``None``."""
+    value = obj.get(key)
+    if value is None:
+        return None
+    with At(key):
+        return check_object(value)
+
+
+get_map = get_object
+
+
+def get_list(obj: Obj, key: str) -> Sequence[Any]:
+    """A list; absent is an empty one. The entries are not looked at."""
+    value = obj.get(key)
+    if value is None:
+        return ()
+    if isinstance(value, list | tuple):
+        return value
+    raise Fault(f"must be a list, not {type_name(value)}", key)
+
+
+def each(obj: Obj, key: str, read: Callable[[Any], T]) -> tuple[T, ...]:
+    """A list, each entry read by ``read``."""
+    items = get_list(obj, key)
+    if not items:
+        return ()
+    result: list[T] = []
+    try:
+        for item in items:
+            result.append(read(item))  # its length places a fault
+    except Fault as fault:
+        fault.way += (f"[{len(result)}]", key)
+        raise
+    return tuple(result)
+
+
+def each_object(obj: Obj, key: str, read: Callable[[Obj], T]) -> tuple[T, ...]:
+    """A list of objects, each read by ``read``."""
+    return each(obj, key, lambda item: read(check_object(item)))
+
+
+def get_texts(obj: Obj, key: str) -> tuple[str, ...]:
+    """A list of strings."""
+    return each(obj, key, check_text)
+
+
+def get_text_map(obj: Obj, key: str) -> dict[str, str]:
+    """A map of strings. Null entries are absent."""
+    result = {}
+    for name, value in get_map(obj, key).items():
+        with At(key), At(bracket(name)):
+            check_text(name)
+            if value is not None:
+                result[name] = check_text(value)
+    return result
+
+
+def refuse(obj: Obj, keys: tuple[str, ...], problem: str) -> None:
+    """A fault at the first of ``keys`` that is set in ``obj``."""
+    for key in keys:
+        if obj.get(key) is not None:
+            raise Fault(problem, key)
+
+
+def free_json(obj: Obj, key: str) -> Any:
+    """A field that may hold any JSON, checked to the bottom; absent is ``None``.
+
+    No recursion. Raises a fault for what JSON cannot express (objects of Python,
+    keys that are no strings, NaN), lone surrogates, and nesting beyond ``MAX_DEPTH``.
+    """
+    value = obj.get(key)
+    stack: list[tuple[Any, int]] = [(value, 0)]
+    with At(key):
+        while stack:
+            item, depth = stack.pop()
+            if depth > MAX_DEPTH:
+                raise Fault(f"is nested deeper than {MAX_DEPTH} levels")
+            if isinstance(item, Mapping):
+                for name in item:
+                    check_text(name)
+                stack.extend((child, depth + 1) for child in item.values())
+            elif isinstance(item, list | tuple):
+                stack.extend((child, depth + 1) for child in item)
+            else:
+                _check_scalar(item)
+    return value
+
+
+def _check_scalar(value: Any) -> None:
+    """A fault unless ``value`` is null, a boolean, a string or a number of JSON."""
+    if value is None or isinstance(value, bool):
+        return
+    if isinstance(value, int):
+        if value.bit_length() > MAX_INTEGER_BITS:
+            raise Fault("contains a number that is too large")
+    elif isinstance(value, float):
+        if not math.isfinite(value):
+            raise Fault("contains a number that JSON cannot express")
+    elif isinstance(value, str):
+        check_text(value)
+    else:
+        raise Fault(f"contains {type_name(value)}, which JSON cannot express")
+
+
+def _quantity(value: Any) -> Quantity:
+    """A quantity from a string or number, with a fault for what is none."""
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise Fault(f"must be a quantity, not {type_name(value)}")
+    try:
+        return Quantity.from_json(value)
+    except ValueError as error:
+        problem = getattr(error, "problem", "not a number")
+        raise Fault(f"is not a quantity: {problem}") from None
+
+
+def identify(obj: Obj) -> str:
+    """``namespace/name`` of an object that may be malformed, as far as it has them."""
+    metadata = obj.get("metadata")
+    if not isinstance(metadata, Mapping):
+        return ""
+    parts = [metadata.get(key) for key in ("namespace", "name")]
+    return "/".join(printable(part) for part in parts if isinstance(part, str) and part)
+
+
+def whole(kind: str, value: Any, read: Callable[[Obj], T]) -> T:
+    """Read a whole object by ``read``; a fault becomes ``MalformedObjectError``."""
+    try:
+        return read(check_object(value))
+    except Fault as fault:
+        name = identify(value) if isinstance(value, Mapping) else ""
+        raise MalformedObjectError(kind, name, fault.path(), fault.problem) from None
