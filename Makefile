@@ -59,7 +59,7 @@ docs: $(STAMP)
 	$(BIN)/python tests/support/built_site.py $(SITE)
 
 bench: $(STAMP)
-	$(BIN)/python benchmarks/run.py
+	$(BIN)/python -m benchmarks.run
 
 dist: $(STAMP)
 	$(BIN)/python -m build --outdir $(DIST)
