@@ -382,3 +382,32 @@ class PatchError(DraError, ValueError):
 
     def __str__(self) -> str:
         return f"ResourceClaim {self.claim!r}: {self.problem}"
+
+
+@attrs.frozen
+class RegexError(DraError, ValueError):
+    """A pattern is not an RE2 regular expression, or is too large to compile.
+
+    ``pattern`` is the whole pattern, ``position`` the index of the code point at
+    which the offending part begins, ``problem`` what is wrong there.
+    """
+
+    pattern: str
+    position: int
+    problem: str
+
+    def __str__(self) -> str:
+        return f"invalid regular expression {self.pattern!r}: {self.problem} at {self.position}"
+
+
+@attrs.frozen
+class CelValueError(DraError, ValueError):
+    """A value of the CEL libraries cannot be built, or an operation has no result.
+
+    ``problem`` says what is wrong, with the offending input in it where there is one.
+    """
+
+    problem: str
+
+    def __str__(self) -> str:
+        return self.problem
