@@ -102,7 +102,7 @@ class CounterSet:
     counters: Mapping[str, Quantity] = attrs.field(factory=dict)
 
 
-@attrs.frozen
+@attrs.frozen(weakref_slot=False)
 class Device:
     """One device of a slice. ``node_name`` "" means not tied to one node."""
 

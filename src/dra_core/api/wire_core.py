@@ -4,6 +4,9 @@ What may live here: one function per type of ``dra_core.api.core``, from decoded
 the frozen object. The primitives and their rules are those of ``wire_read``.
 """
 
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
 from dra_core.api.core import (
     Container,
     ContainerExtendedResourceRequest,
@@ -21,6 +24,7 @@ from dra_core.api.core import (
 )
 from dra_core.api.wire_read import (
     At,
+    Fault,
     Obj,
     Reader,
     each_object,
@@ -35,22 +39,21 @@ from dra_core.api.wire_read import (
 
 
 def read_metadata(obj: Obj, key: str = "metadata") -> ObjectMeta:
-    """``obj[key]`` as metadata; absent metadata is empty."""
+    """``obj[key]`` as metadata; absent metadata is empty.
+
+    Goes by the members that are there, because most objects have few of them.
+    """
     meta = get_object(obj, key)
-    with At(key):
-        return ObjectMeta(
-            name=get_text(meta, "name"),
-            namespace=get_text(meta, "namespace"),
-            uid=get_text(meta, "uid"),
-            resource_version=get_text(meta, "resourceVersion"),
-            generate_name=get_text(meta, "generateName"),
-            labels=get_text_map(meta, "labels"),
-            annotations=get_text_map(meta, "annotations"),
-            owner_references=each_object(meta, "ownerReferences", _owner_reference),
-            finalizers=get_texts(meta, "finalizers"),
-            creation_timestamp=get_text(meta, "creationTimestamp"),
-            deletion_timestamp=get_text(meta, "deletionTimestamp"),
-        )
+    fields = {}
+    try:
+        for name in meta:
+            if name in _METADATA:
+                field, read = _METADATA[name]
+                fields[field] = read(meta, name)
+    except Fault as fault:
+        fault.way.append(key)
+        raise
+    return ObjectMeta(**fields)
 
 
 def _owner_reference(obj: Obj) -> OwnerReference:
@@ -62,6 +65,26 @@ def _owner_reference(obj: Obj) -> OwnerReference:
         controller=get_boolean(obj, "controller"),
         block_owner_deletion=get_boolean(obj, "blockOwnerDeletion"),
     )
+
+
+def _owner_references(meta: Obj, key: str) -> tuple[OwnerReference, ...]:
+    return each_object(meta, key, _owner_reference)
+
+
+_METADATA: Final[Mapping[str, tuple[str, Callable[[Obj, str], Any]]]] = {
+    "name": ("name", get_text),
+    "namespace": ("namespace", get_text),
+    "uid": ("uid", get_text),
+    "resourceVersion": ("resource_version", get_text),
+    "generateName": ("generate_name", get_text),
+    "labels": ("labels", get_text_map),
+    "annotations": ("annotations", get_text_map),
+    "ownerReferences": ("owner_references", _owner_references),
+    "finalizers": ("finalizers", get_texts),
+    "creationTimestamp": ("creation_timestamp", get_text),
+    "deletionTimestamp": ("deletion_timestamp", get_text),
+}
+"""Member of the JSON form: field of ``ObjectMeta``, and how it is read."""
 
 
 def read_node_selector(obj: Obj, key: str) -> NodeSelector | None:

@@ -81,10 +81,10 @@ class Decoder:
         Kinds and versions that are not known (see ``wire_versions.is_known``) are
         malformed here; ``iter_objects`` tells them apart beforehand.
         """
-        api_version, kind = whole("object", obj, _identity)
+        api_version, kind = whole("object", obj, _identity, self._readers["v1"])
         version = split_api_version(api_version)[1]
         reader = self._readers.get(version, self._readers["v1"])
-        return whole(kind, obj, lambda checked: _READERS[kind](checked, reader))
+        return whole(kind, obj, _READERS[kind], reader)
 
     def resource_slice(self, obj: Any, version: str = "v1") -> ResourceSlice:
         """A ResourceSlice of ``version``, whatever its apiVersion and kind say."""
@@ -126,10 +126,10 @@ class Decoder:
         reader = self._readers.get(version)
         if reader is None:
             raise ValueError(f"unknown version {version!r}; known: {', '.join(VERSIONS)}")
-        return whole(kind, obj, lambda checked: read(checked, reader))
+        return whole(kind, obj, read, reader)
 
 
-def _identity(obj: Obj) -> tuple[str, str]:
+def _identity(obj: Obj, _read: Reader) -> tuple[str, str]:
     """apiVersion and kind of an object that can be decoded."""
     api_version = get_text(obj, "apiVersion")
     kind = get_text(obj, "kind")

@@ -90,13 +90,18 @@ class At:
 class Memo:
     """Values seen during one load. Equal values become one object, made once.
 
-    Keys are the JSON values themselves, so a hit also proves that the value is well
-    formed. Attributes are keyed by ``(member, value)``.
+    Keys are the JSON values themselves, so a hit of the same type also proves that the
+    value is well formed. ``names`` holds the names of attributes found to be text;
+    ``strings``, ``integers`` and ``others`` (by member and value) hold attributes;
+    ``capacities`` whole maps of capacities, by name and amount in turn.
     """
 
-    attributes: dict[tuple[str, Any], AttributeValue] = attrs.field(factory=dict)
+    names: set[str] = attrs.field(factory=set)
+    strings: dict[Any, AttributeValue] = attrs.field(factory=dict)
+    integers: dict[Any, AttributeValue] = attrs.field(factory=dict)
+    others: dict[tuple[str, Any], AttributeValue] = attrs.field(factory=dict)
     quantities: dict[str, Quantity] = attrs.field(factory=dict)
-    capacities: dict[str, DeviceCapacity] = attrs.field(factory=dict)
+    capacities: dict[tuple[str, ...], Mapping[str, DeviceCapacity]] = attrs.field(factory=dict)
 
 
 @attrs.frozen
@@ -184,7 +189,7 @@ def check_text(value: Any) -> str:
 
 def check_object(value: Any) -> Obj:
     """``value`` if it is an object."""
-    if isinstance(value, dict | Mapping):
+    if isinstance(value, dict) or isinstance(value, Mapping):  # noqa: SIM101 (quick first)
         return value
     raise Fault(f"must be an object, not {type_name(value)}")
 
@@ -224,6 +229,9 @@ def get_optional_text(obj: Obj, key: str) -> str | None:
 
 def get_integer(obj: Obj, key: str) -> int:
     """An integer; absent is 0."""
+    value = obj.get(key)
+    if value.__class__ is int and INT64_MIN <= value <= INT64_MAX:
+        return value
     return get_optional_integer(obj, key) or 0
 
 
@@ -238,7 +246,7 @@ def get_optional_integer(obj: Obj, key: str) -> int | None:
 
 def get_boolean(obj: Obj, key: str) -> bool:
     """A boolean; absent is false."""
-    return get_optional_boolean(obj, key) or False
+    return obj.get(key) is not None and get_optional_boolean(obj, key) is True
 
 
 def get_optional_boolean(obj: Obj, key: str) -> bool | None:
@@ -252,7 +260,8 @@ def get_optional_boolean(obj: Obj, key: str) -> bool | None:
 
 def get_object(obj: Obj, key: str) -> Obj:
     """An object; absent is an empty one."""
-    return get_optional_object(obj, key) or {}
+    value = obj.get(key)
+    return value if value.__class__ is dict else get_optional_object(obj, key) or {}
 
 
 def get_optional_object(obj: Obj, key: str) -> Obj | None:
@@ -294,11 +303,15 @@ def each(obj: Obj, key: str, read: Callable[[Any], T]) -> tuple[T, ...]:
 
 def each_object(obj: Obj, key: str, read: Callable[[Obj], T]) -> tuple[T, ...]:
     """A list of objects, each read by ``read``."""
+    if obj.get(key) is None:
+        return ()
     return each(obj, key, lambda item: read(check_object(item)))
 
 
 def get_texts(obj: Obj, key: str) -> tuple[str, ...]:
     """A list of strings."""
+    if obj.get(key) is None:
+        return ()
     return each(obj, key, check_text)
 
 
@@ -380,10 +393,10 @@ def identify(obj: Obj) -> str:
     return "/".join(printable(part) for part in parts if isinstance(part, str) and part)
 
 
-def whole(kind: str, value: Any, read: Callable[[Obj], T]) -> T:
+def whole(kind: str, value: Any, read: Callable[[Obj, Reader], T], reader: Reader) -> T:
     """Read a whole object by ``read``; a fault becomes ``MalformedObjectError``."""
     try:
-        return read(check_object(value))
+        return read(check_object(value), reader)
     except Fault as fault:
         name = identify(value) if isinstance(value, Mapping) else ""
         raise MalformedObjectError(kind, name, fault.path(), fault.problem) from None

@@ -11,7 +11,10 @@ per load. What is not in the memo takes the ordinary, careful way.
 """
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
+
+import attrs
 
 from dra_core.api.objects import (
     AttributeValue,
@@ -28,6 +31,7 @@ from dra_core.api.wire_core import read_metadata, read_node_selector
 from dra_core.api.wire_read import (
     At,
     Fault,
+    Memo,
     Obj,
     Reader,
     bracket,
@@ -77,59 +81,97 @@ def read_resource_slice(obj: Obj, read: Reader) -> ResourceSlice:
     """A ResourceSlice of the reader's version."""
     metadata = read_metadata(obj)
     spec = get_object(obj, "spec")
-
-    def device(item: Any) -> Device:
-        return _device(item, read)
-
-    def counter_set(item: Obj) -> CounterSet:
-        return CounterSet(get_text(item, "name"), _counters(item, read))
-
-    with At("spec"):
-        pool = get_object(spec, "pool")
-        with At("pool"):
-            pool_name = get_text(pool, "name")
-            generation = get_integer(pool, "generation")
-            count = get_integer(pool, "resourceSliceCount")
+    try:
+        pool, generation, count = _pool(spec)
         return ResourceSlice(
-            metadata=metadata,
-            driver=get_text(spec, "driver"),
-            pool=pool_name,
-            generation=generation,
-            resource_slice_count=count,
-            node_name=get_text(spec, "nodeName"),
-            node_selector=read_node_selector(spec, "nodeSelector"),
-            all_nodes=get_boolean(spec, "allNodes"),
-            per_device_node_selection=get_boolean(spec, "perDeviceNodeSelection"),
-            devices=each(spec, "devices", device),
-            shared_counters=each_object(spec, "sharedCounters", counter_set),
-            skip_node_operations=get_texts(spec, "skipNodeOperations"),
-            raw=obj,
+            metadata,
+            get_text(spec, "driver"),
+            pool,
+            generation,
+            count,
+            get_text(spec, "nodeName"),
+            read_node_selector(spec, "nodeSelector"),
+            get_boolean(spec, "allNodes"),
+            get_boolean(spec, "perDeviceNodeSelection"),
+            each(spec, "devices", partial(_device, read)),
+            each_object(spec, "sharedCounters", partial(_counter_set, read=read)),
+            get_texts(spec, "skipNodeOperations"),
+            obj,
         )
+    except Fault as fault:
+        fault.way.append("spec")
+        raise
 
 
-def _device(value: Any, read: Reader) -> Device:
+def _pool(spec: Obj) -> tuple[str, int, int]:
+    pool = get_object(spec, "pool")
+    try:
+        return (
+            get_text(pool, "name"),
+            get_integer(pool, "generation"),
+            get_integer(pool, "resourceSliceCount"),
+        )
+    except Fault as fault:
+        fault.way.append("pool")
+        raise
+
+
+class _NewDevice:
+    """A device while it is made: the slots of ``Device``, not frozen yet.
+
+    The generated constructor of a frozen class goes through ``object.__setattr__``
+    twelve times, 0.85 µs; filling these slots and then changing the class takes 0.35.
+    With 40,000 devices that is a fifth of what ``json.loads`` took.
+    """
+
+    __slots__ = tuple(field.name for field in attrs.fields(Device))
+
+    def __init__(self, name: str, attributes: Any, capacity: Any) -> None:
+        self.name = name
+        self.attributes = attributes
+        self.capacity = capacity
+        self.consumes_counters = self.taints = ()
+        self.binding_conditions = self.binding_failure_conditions = ()
+        self.node_name = ""
+        self.node_selector = None
+        self.all_nodes = self.binds_to_node = self.allow_multiple_allocations = False
+
+
+def _device(read: Reader, value: Any) -> Device:
     obj = value if value.__class__ is dict else check_object(value)
     if read.basic:
-        refuse(obj, _DEVICE_FIELDS, "belongs under basic in this version")
-        fields = get_object(obj, "basic")
-        with At("basic"):
-            return _device_fields(get_text(obj, "name"), fields, read)
-    if obj.get("basic") is not None:
-        raise Fault("belongs to v1beta1; this version has the device's fields flat", "basic")
-    return _device_fields(get_text(obj, "name"), obj, read)
-
-
-def _device_fields(name: str, obj: Obj, read: Reader) -> Device:
+        return _basic_device(obj, read)
     attributes = _attributes(obj, read)
     capacity = _capacity(obj, read)
     # Most devices have nothing else, and asking nine times costs as much as the rest.
-    if len(obj) == 3 and "name" in obj and "attributes" in obj and "capacity" in obj:
-        return Device(name, attributes, capacity)
+    if len(obj) == 3 and "attributes" in obj and "capacity" in obj and "name" in obj:
+        device: Any = _NewDevice(get_text(obj, "name"), attributes, capacity)
+        device.__class__ = Device
+        return device  # type: ignore[no-any-return]
+    refuse(obj, ("basic",), "belongs to v1beta1; in this version the device's fields are flat")
+    return _full_device(get_text(obj, "name"), attributes, capacity, obj, read)
+
+
+def _basic_device(obj: Obj, read: Reader) -> Device:
+    refuse(obj, _DEVICE_FIELDS, "belongs under basic in this version")
+    name = get_text(obj, "name")
+    fields = get_object(obj, "basic")
+    with At("basic"):
+        return _full_device(name, _attributes(fields, read), _capacity(fields, read), fields, read)
+
+
+def _full_device(
+    name: str,
+    attributes: Mapping[str, AttributeValue],
+    capacity: Mapping[str, DeviceCapacity],
+    obj: Obj,
+    read: Reader,
+) -> Device:
     return Device(
         name=name,
         attributes=attributes,
         capacity=capacity,
-        consumes_counters=each_object(obj, "consumesCounters", lambda item: _consumes(item, read)),
+        consumes_counters=each_object(obj, "consumesCounters", partial(_consumes, read=read)),
         node_name=get_text(obj, "nodeName"),
         node_selector=read_node_selector(obj, "nodeSelector"),
         all_nodes=get_boolean(obj, "allNodes"),
@@ -142,27 +184,56 @@ def _device_fields(name: str, obj: Obj, read: Reader) -> Device:
 
 
 def _attributes(obj: Obj, read: Reader) -> dict[str, AttributeValue]:
-    memo = read.memo.attributes
-    result = {}
-    for name, value in get_object(obj, "attributes").items():
-        if value.__class__ is dict and len(value) == 1 and name.__class__ is str and name.isascii():
-            (item,) = value.items()
-            if item[1].__class__ in _HASHABLE:
-                known = memo.get(item)
-                # 1 == True == 1.0 as keys, so equal is not yet the same.
-                if known is not None and known[1].__class__ is item[1].__class__:
+    memo = read.memo
+    names, strings, integers = memo.names, memo.strings, memo.integers
+    result: dict[str, AttributeValue] = {}
+    attributes = obj.get("attributes")
+    if attributes.__class__ is not dict:
+        attributes = get_object(obj, "attributes")
+    for name, value in attributes.items():
+        if value.__class__ is dict and len(value) == 1 and name in names:
+            # True and 1.0 are the same keys as 1, but no integers.
+            if "string" in value:
+                text = value["string"]
+                if text.__class__ is str and text in strings:
+                    result[name] = strings[text]
+                    continue
+            elif "int" in value:
+                number = value["int"]
+                if number.__class__ is int and number in integers:
+                    result[name] = integers[number]
+                    continue
+            else:
+                known = _recall(value, memo)
+                if known is not None:
                     result[name] = known
                     continue
         with At("attributes"), At(bracket(name)):
-            check_text(name)
+            names.add(check_text(name))
             if value is not None:
-                known = result[name] = _attribute(check_object(value))
-                if len(value) == 1 and known[0] in _ATTRIBUTE_SCALARS:
-                    memo[known] = known
+                result[name] = _remembered(check_object(value), memo)
     return result
 
 
-_HASHABLE = frozenset({str, int, bool})
+def _remembered(obj: Obj, memo: Memo) -> AttributeValue:
+    known = _attribute(obj)
+    if known.kind == "string":
+        memo.strings[known.value] = known
+    elif known.kind == "int":
+        memo.integers[known.value] = known
+    else:
+        memo.others[known] = known
+    return known
+
+
+def _recall(obj: Obj, memo: Memo) -> AttributeValue | None:
+    """A version or boolean seen before; ``obj`` has one member."""
+    (item,) = obj.items()
+    if item[1].__class__ is str or item[1].__class__ is bool:
+        known = memo.others.get(item)
+        if known is not None and known[1].__class__ is item[1].__class__:
+            return known
+    return None
 
 
 def _attribute(obj: Obj) -> AttributeValue:
@@ -183,17 +254,28 @@ def _attribute(obj: Obj) -> AttributeValue:
     return found
 
 
-def _capacity(obj: Obj, read: Reader) -> dict[str, DeviceCapacity]:
-    memo = read.memo.capacities
-    result = {}
-    for name, value in get_object(obj, "capacity").items():
-        if value.__class__ is dict and len(value) == 1 and name.__class__ is str and name.isascii():
-            amount = value.get("value")
-            if amount.__class__ is str:
-                known = memo.get(amount)
-                if known is not None:
-                    result[name] = known
-                    continue
+def _capacity(obj: Obj, read: Reader) -> Mapping[str, DeviceCapacity]:
+    capacity = obj.get("capacity")
+    if capacity.__class__ is not dict:
+        capacity = get_object(obj, "capacity")
+    # Devices of one model have equal capacities: one map serves them all.
+    key: list[str] = []
+    for name, value in capacity.items():
+        if value.__class__ is dict and len(value) == 1 and "value" in value:
+            amount = value["value"]
+            if amount.__class__ is str and name.__class__ is str:
+                key += (name, amount)
+                continue
+        return _new_capacity(capacity, read)
+    known = read.memo.capacities.get(tuple(key))
+    if known is None:
+        known = read.memo.capacities[tuple(key)] = _new_capacity(capacity, read)
+    return known
+
+
+def _new_capacity(capacity: Obj, read: Reader) -> Mapping[str, DeviceCapacity]:
+    result: dict[str, DeviceCapacity] = {}
+    for name, value in capacity.items():
         with At("capacity"), At(bracket(name)):
             check_text(name)
             if value is not None:
@@ -210,10 +292,7 @@ def _device_capacity(value: Any, read: Reader) -> DeviceCapacity:
     if policy is not None:
         with At("requestPolicy"):
             return DeviceCapacity(amount, _policy(policy, read))
-    known = DeviceCapacity(amount)
-    if isinstance(obj.get("value"), str):
-        read.memo.capacities[obj["value"]] = known
-    return known
+    return DeviceCapacity(amount)
 
 
 def _policy(obj: Obj, read: Reader) -> CapacityRequestPolicy:
@@ -235,6 +314,10 @@ def _amount(obj: Obj, key: str, read: Reader) -> Quantity | None:
         return None
     with At(key):
         return read.quantity(value)
+
+
+def _counter_set(obj: Obj, read: Reader) -> CounterSet:
+    return CounterSet(get_text(obj, "name"), _counters(obj, read))
 
 
 def _consumes(obj: Obj, read: Reader) -> DeviceCounterConsumption:
