@@ -1,1 +1,1 @@
-"""scheduling"""
+"""What must be remembered between two API writes."""
