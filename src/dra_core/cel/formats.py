@@ -215,11 +215,11 @@ FORMATS: Final[dict[str, Format]] = {
         ("dns1123SubdomainPrefix", 60, _prefix_of(_dns1123_subdomain)),
         ("dns1035LabelPrefix", 30, _prefix_of(_dns1035_label)),
         ("labelValue", 40, _label_value),
-        ("uri", 1142, _uri),
-        ("uuid", 71, _uuid),
-        ("byte", 79, _byte),
-        ("date", 82, _date),
-        ("datetime", 82, _datetime),
+        ("uri", 1080, _uri),
+        ("uuid", 70, _uuid),
+        ("byte", 84, _byte),
+        ("date", 71, _date),
+        ("datetime", 71, _datetime),
     )
 }
 """Every format by its name. Sizes: the lengths of the patterns that the reference counts
