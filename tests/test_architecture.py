@@ -50,11 +50,14 @@ THIRD_PARTY = frozenset({"attrs", "sortedcontainers", "semver"})
 
 EXCEPTIONS: dict[str, frozenset[str]] = {
     # The laws and strategies for embedders come with the extra "testing".
-    "testing": frozenset({"hypothesis", "jsonpatch"}),
-    # One lock around each store; threads are the caller's.
-    "scheduling": frozenset({"threading"}),
+    "dra_core.testing": frozenset({"hypothesis", "jsonpatch"}),
+    # The locks of the stores; threads are the caller's (see the next list).
+    "dra_core.scheduling.delivery": frozenset({"threading"}),
 }
-"""What a room may import beyond the rest, and why."""
+"""What a module, or a package with all below it, may import beyond the rest, and why."""
+
+LOCKS = frozenset({"Lock", "RLock", "Condition", "get_ident"})
+"""What may be used of ``threading``: nothing that starts a thread or keeps state in one."""
 
 IMPURE_CALLS = frozenset(
     {"open", "input", "print", "breakpoint", "__import__", ".now", ".utcnow", ".today"}
@@ -96,11 +99,35 @@ def test_no_import_cycles() -> None:
     assert architecture.import_cycles(MODULES) == []
 
 
+def may_import(name: str) -> frozenset[str]:
+    """What a module may import, exceptions included."""
+    extra = (allowed for place, allowed in EXCEPTIONS.items() if f"{name}.".startswith(f"{place}."))
+    return frozenset().union(STANDARD_LIBRARY, THIRD_PARTY, *extra)
+
+
 @pytest.mark.parametrize("room", sorted(ROOMS))
 def test_only_pure_imports(room: str) -> None:
     """No clock, randomness, file, socket or thread below the command line."""
-    allowed = STANDARD_LIBRARY | THIRD_PARTY | EXCEPTIONS.get(room, frozenset())
-    assert architecture.forbidden_imports(ROOMS[room], allowed, PACKAGE) == []
+    found = [
+        finding
+        for module in ROOMS[room]
+        for finding in architecture.forbidden_imports([module], may_import(module.name), PACKAGE)
+    ]
+    assert found == []
+
+
+def test_exceptions_name_modules() -> None:
+    """An exception for a module that is gone would be one for nobody."""
+    assert set(EXCEPTIONS) <= set(MODULES)
+
+
+@pytest.mark.parametrize("room", sorted(ROOMS))
+def test_threading_means_locks(room: str) -> None:
+    """No thread is started; modules that may lock say so where they open."""
+    assert architecture.used_of("threading", ROOMS[room]) <= LOCKS
+    for module in ROOMS[room]:
+        if architecture.used_of("threading", [module]):
+            assert "lock" in (module.docstring or ""), module.name
 
 
 @pytest.mark.parametrize("room", sorted(ROOMS))
@@ -212,6 +239,28 @@ def test_check_of_imports(source: str, ok: bool) -> None:
     """What is not on the list is found, also inside functions."""
     allowed = STANDARD_LIBRARY | THIRD_PARTY
     assert (architecture.forbidden_imports(_modules(m=source).values(), allowed, "p") == []) is ok
+
+
+@pytest.mark.parametrize(
+    ("source", "used"),
+    [
+        ("import threading\nthreading.Lock()", {"Lock"}),
+        ("import threading\nx: threading.Thread", {"Thread"}),
+        ("from threading import Thread as T, RLock", {"Thread", "RLock"}),
+        ("import threading as t", {"threading as t"}),
+        ("import attrs\nthreaded.Lock()", set()),
+    ],
+)
+def test_check_of_threading(source: str, used: set[str]) -> None:
+    """What is used of a module is found, however it was imported."""
+    assert architecture.used_of("threading", _modules(m=source).values()) == used
+
+
+def test_exceptions_go_by_whole_names() -> None:
+    """An exception holds for a package and what is in it, not for what begins alike."""
+    assert "hypothesis" in may_import("dra_core.testing")
+    assert "hypothesis" in may_import("dra_core.testing.laws")
+    assert "hypothesis" not in may_import("dra_core.testing_more")
 
 
 @pytest.mark.parametrize(

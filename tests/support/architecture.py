@@ -33,6 +33,11 @@ class Module:
     is_package: bool = False
 
     @property
+    def docstring(self) -> str | None:
+        """The docstring that the module opens with."""
+        return ast.get_docstring(self.tree)
+
+    @property
     def lines(self) -> int:
         """Lines of the file."""
         return len(self.text.splitlines())
@@ -166,6 +171,31 @@ def impure_calls(modules: Iterable[Module], names: Collection[str]) -> list[str]
     return found
 
 
+def used_of(library: str, modules: Iterable[Module]) -> set[str]:
+    """The names of a library that modules use: imported from it, or as its attributes.
+
+    An import under another name is returned as it stands, because it hides the rest.
+    """
+    used: set[str] = set()
+    for module in modules:
+        for node in ast.walk(module.tree):
+            if isinstance(node, ast.ImportFrom) and node.module == library:
+                used.update(alias.name for alias in node.names)
+            elif isinstance(node, ast.Import):
+                used.update(
+                    f"{alias.name} as {alias.asname}"
+                    for alias in node.names
+                    if alias.name == library and alias.asname
+                )
+            elif (
+                isinstance(node, ast.Attribute)
+                and isinstance(node.value, ast.Name)
+                and node.value.id == library
+            ):
+                used.add(node.attr)
+    return used
+
+
 def global_state(modules: Iterable[Module]) -> list[str]:
     """``global`` statements and caches that outlive their callers (functools)."""
     found = []
@@ -191,7 +221,7 @@ def global_state(modules: Iterable[Module]) -> list[str]:
 
 def missing_docstrings(modules: Iterable[Module]) -> list[str]:
     """Modules that do not open with a docstring; an empty file is one of them."""
-    return [module.name for module in modules if not ast.get_docstring(module.tree)]
+    return [module.name for module in modules if not module.docstring]
 
 
 def long_modules(modules: Iterable[Module], limit: int) -> list[str]:
