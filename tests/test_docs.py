@@ -52,6 +52,20 @@ def test_readme_commands_are_targets() -> None:
     assert {"demo", "test"} <= named <= targets
 
 
+def test_every_room_has_a_reference_page() -> None:
+    """Whatever can be imported is in the reference, the command line apart."""
+    places = (ROOT / "src" / "dra_core").iterdir()
+    rooms = {
+        path.stem for path in places if path.suffix == ".py" or (path / "__init__.py").exists()
+    }
+    private = {"__init__", "__main__", "_version", "cli"}
+    pages = (ROOT / "docs" / "reference").glob("*.md")
+    found = re.findall(
+        r"^::: dra_core\.(\w+)", "\n".join(page.read_text(encoding="utf-8") for page in pages), re.M
+    )
+    assert sorted(found) == sorted(rooms - private)
+
+
 def test_changelog_has_an_unreleased_section() -> None:
     """What is new stands in CHANGELOG before it is released."""
     assert "\n## [Unreleased]\n" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
