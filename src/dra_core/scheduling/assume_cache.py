@@ -42,7 +42,7 @@ from dra_core.errors import (
     VersionTooOldError,
     WrongTypeError,
 )
-from dra_core.scheduling.delivery import Delivery
+from dra_core.scheduling.delivery import Delivery, Handlers
 from dra_core.scheduling.versions import ResourceVersion, read_version
 
 T = TypeVar("T")
@@ -87,22 +87,6 @@ class _Entry(Generic[T]):
     observed_version: ResourceVersion | None
 
 
-@attrs.define(eq=False)
-class _Subscription(Generic[T]):
-    kind: str
-    handler: Handler[T]
-    on_error: ErrorCallback
-    active: bool = True
-
-    def deliver(self, event: CacheEvent[T]) -> None:
-        if not self.active:
-            return
-        try:
-            self.handler(event)
-        except Exception as error:  # noqa: BLE001 - reported; it must not stop the others
-            self.on_error(HandlerFailedError(self.kind, str(event.key), error))
-
-
 class AssumeCache(Generic[T]):
     """The objects of one kind, as observed and as assumed.
 
@@ -110,7 +94,9 @@ class AssumeCache(Generic[T]):
     events that had to be dropped (an unreadable version, another type, no name) and of
     handlers' exceptions. ``metadata`` finds an object's name, namespace, UID and version;
     default: its attribute ``metadata``. ``index``: a pure function from an object to the
-    index keys by which ``list`` shall find it.
+    index keys by which ``list`` shall find it. ``delivery``: share one (``atomic`` of the
+    first) among caches whose handlers call each other's caches, else two threads that
+    deliver can wait for each other; their events then have one order, too.
 
     Every call is atomic. Calls that change something return after the events that they
     caused were delivered; from inside a handler they return at once. Costs: all single
@@ -124,16 +110,17 @@ class AssumeCache(Generic[T]):
         *,
         metadata: Callable[[T], ObjectMeta] = metadata_of,
         index: Callable[[T], Iterable[str]] | None = None,
+        delivery: Delivery | None = None,
     ) -> None:
         self._type = object_type
         self._kind = object_type.__name__
         self._on_error = on_error
         self._metadata = metadata
         self._index = index
-        self._delivery = Delivery()
+        self._delivery = Delivery() if delivery is None else delivery
         self._entries: dict[ObjectKey, _Entry[T]] = {}
         self._groups: dict[str, dict[ObjectKey, None]] = {}
-        self._subscriptions: tuple[_Subscription[T], ...] = ()
+        self._handlers: Handlers[CacheEvent[T]] = Handlers(self._delivery, self._handler_failed)
         self._listeners: tuple[Listener[T], ...] = ()
         self._list_listeners: tuple[Callable[[ResourceVersion], object], ...] = ()
 
@@ -169,6 +156,11 @@ class AssumeCache(Generic[T]):
             if entry is None or entry.observed is None:
                 raise ObjectNotFoundError(self._kind, str(key))
             return entry.observed
+
+    def version_of(self, obj: T) -> ResourceVersion:
+        """The resourceVersion of an object, stored or not. Raises UnreadableVersionError."""
+        metadata = self._metadata(obj)
+        return self._version(metadata.key, metadata)
 
     def list(self, index_key: str | None = None) -> tuple[T, ...]:
         """All latest objects, or those with the index key; each once, in the order in
@@ -313,19 +305,12 @@ class AssumeCache(Generic[T]):
         the cache; it must not wait for another thread that does. Its exceptions go to
         ``on_error``. Returns a function that ends the subscription.
         """
-        subscription = _Subscription(self._kind, handler, self._on_error)
-        with self._delivery:
+
+        def initial() -> Iterable[CacheEvent[T]]:
             for key, entry in self._entries.items():
-                event = CacheEvent(key, None, entry.latest, initial=True)
-                self._delivery.put(subscription.deliver, event)
-            self._subscriptions += (subscription,)
+                yield CacheEvent(key, None, entry.latest, initial=True)
 
-        def cancel() -> None:
-            with self._delivery:
-                subscription.active = False
-                self._subscriptions = tuple(s for s in self._subscriptions if s.active)
-
-        return cancel
+        return self._handlers.add(handler, initial)
 
     def attach(
         self,
@@ -345,7 +330,15 @@ class AssumeCache(Generic[T]):
             if listed is not None:
                 self._list_listeners += (listed,)
 
+    def handler_failed(self, key: ObjectKey, error: Exception) -> None:
+        """Report what a handler raised about an object; for whoever adds handlers of its own
+        kind to the cache's order of events (``dra_core.scheduling.in_flight``)."""
+        self._on_error(HandlerFailedError(self._kind, str(key), error))
+
     # --- inside ----------------------------------------------------------------------
+
+    def _handler_failed(self, event: CacheEvent[T], error: Exception) -> None:
+        self.handler_failed(event.key, error)
 
     def _identify(self, obj: T) -> tuple[ObjectKey, ObjectMeta]:
         if not isinstance(obj, self._type):
@@ -406,9 +399,7 @@ class AssumeCache(Generic[T]):
     def _changed(self, key: ObjectKey, old: T | None, new: T | None) -> None:
         for listener in self._listeners:
             listener(old, new)
-        event = CacheEvent(key, old, new)
-        for subscription in self._subscriptions:
-            self._delivery.put(subscription.deliver, event)
+        self._handlers.tell(CacheEvent(key, old, new))
 
     def _check(self) -> None:
         """Raise AssertionError if an invariant of the module's opening does not hold."""

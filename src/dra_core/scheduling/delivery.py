@@ -1,8 +1,9 @@
 """Calls that are made in order, one at a time, and never under the lock.
 
 What may live here: ``Delivery``, the lock of a store together with the queue of calls
-to its handlers. It knows neither objects nor events. Of the modules of this library
-only those of ``dra_core.scheduling`` know that there are threads; they start none.
+to its handlers, and ``Handlers``, who is told of one kind of event. They know nothing
+of what is stored. Of the modules of this library only those of ``dra_core.scheduling``
+know that there are threads; they start none.
 
 The theory. A store changes under its lock, and in the same step puts the calls that
 tell of the change in a queue, so that the queue has the order of the changes. After
@@ -24,9 +25,13 @@ that waits for the handler's own store.
 
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from types import TracebackType
-from typing import Any
+from typing import Any, Generic, TypeVar
+
+import attrs
+
+E = TypeVar("E")
 
 
 class Delivery:
@@ -126,3 +131,55 @@ class Delivery:
             out = self._queued - self._done - len(self._queue)
             if out not in ((0,) if self._deliverer is None else (0, 1)):
                 raise AssertionError(f"{out} calls neither queued nor made")
+
+
+@attrs.define(eq=False)
+class _Subscription(Generic[E]):
+    handler: Callable[[E], object]
+    failed: Callable[[E, Exception], object]
+    active: bool = True
+
+    def deliver(self, event: E) -> None:
+        if not self.active:
+            return
+        try:
+            self.handler(event)
+        except Exception as error:  # noqa: BLE001 - reported; it must not stop the others
+            self.failed(event, error)
+
+
+class Handlers(Generic[E]):
+    """Who is told of events of type E, through a ``Delivery``.
+
+    ``failed(event, error)`` is told of what handlers raise.
+    """
+
+    def __init__(self, delivery: Delivery, failed: Callable[[E, Exception], object]) -> None:
+        self._delivery = delivery
+        self._failed = failed
+        self._subscriptions: tuple[_Subscription[E], ...] = ()
+
+    def add(
+        self, handler: Callable[[E], object], first: Callable[[], Iterable[E]] = tuple
+    ) -> Callable[[], None]:
+        """Tell a handler of the events of ``first()``, then of every later one.
+
+        Returns a function that ends the subscription: what is queued is dropped, too.
+        """
+        subscription = _Subscription(handler, self._failed)
+        with self._delivery:
+            for event in first():
+                self._delivery.put(subscription.deliver, event)
+            self._subscriptions += (subscription,)
+
+        def cancel() -> None:
+            with self._delivery:
+                subscription.active = False
+                self._subscriptions = tuple(s for s in self._subscriptions if s.active)
+
+        return cancel
+
+    def tell(self, event: E) -> None:
+        """Queue an event for everybody who is subscribed now. Only inside of a step."""
+        for subscription in self._subscriptions:
+            self._delivery.put(subscription.deliver, event)
