@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from dra_core.api.core import ObjectMeta, PodResourceClaim
 from dra_core.api.names import ObjectKey
 from dra_core.api.objects import ResourceClaim
-from dra_core.errors import (
-    DraError,
+from dra_core.errors import DraError
+from dra_core.scheduling.assume_cache import AssumeCache, CacheEvent
+from dra_core.scheduling.errors import (
     HandlerFailedError,
     NoIndexError,
     NoUsableNameError,
@@ -26,7 +27,6 @@ from dra_core.errors import (
     VersionTooOldError,
     WrongTypeError,
 )
-from dra_core.scheduling.assume_cache import AssumeCache, CacheEvent
 
 KEY = ObjectKey("ns", "x")
 

@@ -13,11 +13,13 @@ from dra_core.api.objects import (
     ResourceClaim,
     ResourceClaimConsumerReference,
 )
-from dra_core.errors import (
+from dra_core.errors import DraError
+from dra_core.inventory.allocated import AllocatedState
+from dra_core.scheduling.assume_cache import CacheEvent
+from dra_core.scheduling.errors import (
     ClaimAllocatedError,
     ClaimInFlightError,
     DevicesTakenError,
-    DraError,
     HandlerFailedError,
     InFlightError,
     NothingToTrackError,
@@ -27,8 +29,6 @@ from dra_core.errors import (
     UnreadableVersionError,
     WrongTypeError,
 )
-from dra_core.inventory.allocated import AllocatedState
-from dra_core.scheduling.assume_cache import CacheEvent
 from dra_core.scheduling.in_flight import ClaimTracker, DevicesFreed, InFlight
 from support.in_use import allocation, amounts, claim, device, key, result, share
 from support.tracking import (

@@ -30,8 +30,9 @@ import attrs
 
 from dra_core.api.core import ObjectMeta
 from dra_core.api.names import ObjectKey
-from dra_core.errors import (
-    DraError,
+from dra_core.errors import DraError
+from dra_core.scheduling.delivery import Delivery, Handlers
+from dra_core.scheduling.errors import (
     HandlerFailedError,
     NoIndexError,
     NoUsableNameError,
@@ -42,7 +43,6 @@ from dra_core.errors import (
     VersionTooOldError,
     WrongTypeError,
 )
-from dra_core.scheduling.delivery import Delivery, Handlers
 from dra_core.scheduling.versions import ResourceVersion, read_version
 
 T = TypeVar("T")

@@ -37,7 +37,10 @@ import attrs
 from dra_core.api.core import NodeSelector
 from dra_core.api.names import ObjectKey
 from dra_core.api.objects import AllocationResult, ResourceClaim
-from dra_core.errors import (
+from dra_core.inventory.allocated import AllocatedState, Holding, holdings
+from dra_core.scheduling.assume_cache import AssumeCache
+from dra_core.scheduling.delivery import Handlers
+from dra_core.scheduling.errors import (
     ClaimAllocatedError,
     ClaimInFlightError,
     DevicesTakenError,
@@ -47,9 +50,6 @@ from dra_core.errors import (
     PoolsChangedError,
     VersionTooOldError,
 )
-from dra_core.inventory.allocated import AllocatedState, Holding, holdings
-from dra_core.scheduling.assume_cache import AssumeCache
-from dra_core.scheduling.delivery import Handlers
 from dra_core.scheduling.ledger import DeviceLedger
 from dra_core.scheduling.versions import ResourceVersion
 

@@ -1,0 +1,172 @@
+"""Exceptions of the stores: what cannot be stored, and what cannot be in flight.
+
+What may live here: exception types only, by the rules of ``dra_core.errors``, whose
+root they have.
+"""
+
+import attrs
+
+from dra_core.errors import DraError
+
+
+@attrs.frozen
+class WrongTypeError(DraError, TypeError):
+    """A store of ``kind`` was given an object of another type, ``found``. Both are type names."""
+
+    kind: str
+    found: str
+
+    def __str__(self) -> str:
+        return f"a cache of {self.kind} objects cannot hold a {self.found}"
+
+
+@attrs.frozen
+class NoIndexError(DraError, LookupError):
+    """A store of ``kind`` was asked by index, but was made without one."""
+
+    kind: str
+
+    def __str__(self) -> str:
+        return f"the cache of {self.kind} objects has no index"
+
+
+@attrs.frozen
+class StoreError(DraError):
+    """A store of ``kind`` cannot do what was asked with the object ``key`` ("namespace/name")."""
+
+    kind: str
+    key: str
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.key!r}: {self._problem()}"
+
+    def _problem(self) -> str:
+        return "cannot be stored"
+
+
+@attrs.frozen
+class NoUsableNameError(StoreError):
+    """An object has no name, so that nothing can be stored under it (``key`` shows what it has)."""
+
+    def _problem(self) -> str:
+        return "has no usable name"
+
+
+@attrs.frozen
+class ObjectNotFoundError(StoreError, LookupError):
+    """Nothing is stored under the key, or nothing that was observed where that was asked for."""
+
+    def _problem(self) -> str:
+        return "not found"
+
+
+@attrs.frozen
+class ObjectExistsError(StoreError):
+    """Something is stored under the key already."""
+
+    def _problem(self) -> str:
+        return "exists already"
+
+
+@attrs.frozen
+class ObjectReplacedError(StoreError):
+    """An object of the same name but another UID (``known_uid``) is stored."""
+
+    uid: str
+    known_uid: str
+
+    def _problem(self) -> str:
+        return f"UID {self.uid!r} is not the stored object's, {self.known_uid!r}"
+
+
+@attrs.frozen
+class UnreadableVersionError(StoreError, ValueError):
+    """A resourceVersion (``version``) is no decimal number, so that age cannot be told."""
+
+    version: str
+
+    def _problem(self) -> str:
+        return f"resourceVersion {self.version[:100]!r} is no decimal number"
+
+
+@attrs.frozen
+class VersionTooOldError(StoreError):
+    """An object is older than the stored one: its version against ``known_version``."""
+
+    version: str
+    known_version: str
+
+    def _problem(self) -> str:
+        return f"version {self.version} is older than the stored one, {self.known_version}"
+
+
+@attrs.frozen
+class HandlerFailedError(StoreError):
+    """A handler raised ``cause`` when it was told of a change; others were told all the same."""
+
+    cause: Exception
+
+    def _problem(self) -> str:
+        return f"an event handler failed: {self.cause!r}"
+
+
+@attrs.frozen
+class InFlightError(DraError):
+    """An allocation of ``claim`` ("namespace/name") cannot be taken in flight."""
+
+    claim: str
+
+    def __str__(self) -> str:
+        return f"ResourceClaim {self.claim!r}: {self._problem()}"
+
+    def _problem(self) -> str:
+        return "cannot be in flight"
+
+
+@attrs.frozen
+class NothingToTrackError(InFlightError, ValueError):
+    """The claim was given without an allocation to come."""
+
+    def _problem(self) -> str:
+        return "has no allocation that could be in flight"
+
+
+@attrs.frozen
+class ClaimAllocatedError(InFlightError):
+    """The claim is allocated already: use that allocation."""
+
+    def _problem(self) -> str:
+        return "is allocated already"
+
+
+@attrs.frozen
+class ClaimInFlightError(InFlightError):
+    """Somebody else is allocating the claim. Wait. ``users`` are the UIDs of their pods."""
+
+    users: tuple[str, ...]
+
+    def _problem(self) -> str:
+        return f"is being allocated for {', '.join(self.users) or 'a pod'}"
+
+
+@attrs.frozen
+class DevicesTakenError(InFlightError):
+    """Devices or shares were taken since they were picked. Pick again. As text, in order."""
+
+    devices: tuple[str, ...]
+
+    def _problem(self) -> str:
+        return f"taken by others: {', '.join(self.devices)}"
+
+
+@attrs.frozen
+class PoolsChangedError(InFlightError):
+    """What is in use of these pools ("driver/pool") is not what the devices were picked from.
+
+    Pick again.
+    """
+
+    pools: tuple[str, ...]
+
+    def _problem(self) -> str:
+        return f"use of pools changed since the devices were picked: {', '.join(self.pools)}"
