@@ -144,7 +144,7 @@ class _Literal:
         at_end = len(parts) > at_begin and _is_assertion(parts[-1], Assertion.END_TEXT)
         inner = parts[at_begin : len(parts) - at_end]
         letters = [part.literal for part in inner if isinstance(part, Char)]
-        if len(letters) < len(inner) or not all(letters) or "\ufffd" in letters:
+        if len(letters) < len(inner) or not all(letters):
             return None
         return _Literal("".join(letters), at_begin, at_end)
 
@@ -165,7 +165,6 @@ def _required_text(tree: Node) -> str:
     longest = current = ""
     for part in tree.parts if isinstance(tree, Concat) else (tree,):
         literal = part.literal if isinstance(part, Char) else ""
-        # U+FFFD also matches a lone surrogate.
-        current = current + literal if literal and literal != "\ufffd" else ""
+        current = current + literal if literal else ""
         longest = max(longest, current, key=len)
     return longest

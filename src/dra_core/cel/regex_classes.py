@@ -197,10 +197,15 @@ def unicode_class(name: str, fold: bool) -> CharSet | None:
     if loose in ("lc", "casedletter"):
         return CharSet((), (Category(("Lu", "Ll", "Lt")),), fold)
     short = _CATEGORY_NAMES.get(loose, loose.capitalize())
-    if len(short) <= 2 and short[1:] in _CATEGORY_LETTERS.get(short[:1], "?"):
+    if short[:1] in _CATEGORY_LETTERS and short[1:] in ("", *_CATEGORY_LETTERS[short[:1]]):
         return CharSet((), (Category((short,)),), fold)
     ranges = _script(loose)
     return None if ranges is None else CharSet(ranges, (), fold)
+
+
+def is_surrogate(char: str) -> bool:
+    """Is this half of a UTF-16 pair, which no Unicode text contains?"""
+    return "\ud800" <= char <= "\udfff"
 
 
 def fold_key(char: str) -> str:

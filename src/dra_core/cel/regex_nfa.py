@@ -26,7 +26,7 @@ from typing import Final
 
 import attrs
 
-from dra_core.cel.regex_classes import REPLACEMENT, CharSet
+from dra_core.cel.regex_classes import REPLACEMENT, CharSet, is_surrogate
 from dra_core.cel.regex_tree import (
     Alternate,
     Assert,
@@ -329,7 +329,7 @@ class Automaton:
         """The instructions that read this character."""
         bits = self._char_bits.get(char)
         if bits is None:
-            seen = REPLACEMENT if "\ud800" <= char <= "\udfff" else char
+            seen = REPLACEMENT if is_surrogate(char) else char
             bits = sum(mask for chars, mask in self._program.char_masks if chars.contains(seen))
             self._char_bits[char] = bits
         return bits

@@ -18,9 +18,11 @@ from dra_core.cel.regex_classes import (
     ANY,
     MAX_CODE_POINT,
     NOT_NEWLINE,
+    REPLACEMENT,
     Category,
     CharSet,
     char_set,
+    is_surrogate,
     perl_class,
     posix_class,
     unicode_class,
@@ -104,7 +106,7 @@ class _Parser:
         if len(self.pattern) > MAX_PATTERN:
             self._fail(MAX_PATTERN, "expression too large")
         for at, char in enumerate(self.pattern):
-            if "\ud800" <= char <= "\udfff":
+            if is_surrogate(char):
                 self._fail(at, "invalid Unicode: a lone surrogate")
         while self.position < len(self.pattern):
             start = self.position
@@ -271,7 +273,9 @@ class _Parser:
         code = ord(char)
         folds = self.flags.fold and (char.lower() != char or char.upper() != char)
         chars = CharSet(((code, code),), (), folds)
-        self._add(Char(chars, "" if folds else char, size=1, nullable=False))
+        # A surrogate in a text reads as U+FFFD, so for these two str would be wrong.
+        plain = not folds and char != REPLACEMENT and not is_surrogate(char)
+        self._add(Char(chars, char if plain else "", size=1, nullable=False))
 
     def _atom(self, start: int, char: str) -> None:
         multi_line = self.flags.multi_line

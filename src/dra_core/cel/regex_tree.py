@@ -52,7 +52,7 @@ class Empty(Node):
 
 @attrs.frozen(eq=False)
 class Char(Node):
-    """One character of a set. ``literal`` is the character if there is only one."""
+    """One character of a set. ``literal`` is the character if ``str`` can look for it."""
 
     chars: CharSet
     literal: str = ""
