@@ -1,0 +1,177 @@
+"""Shared counters of a node's pools, packed into one integer.
+
+Every counter that a candidate consumes gets a field: a guard bit above the amount
+that is left. Taking a device is one subtraction, and it fits if the guard bits of all
+counters it touches are still set; undoing it is putting the old int back. Amounts are
+divided by the greatest common divisor of what is consumed of the counter, so fields
+are narrow (a GPU's 80 GiB in pieces of 10 GiB need four bits), and nothing is rounded
+except the remainder that no device could use.
+
+Source: resource.k8s.io/v1, CounterSet; KEP-4815.
+"""
+
+from collections.abc import Iterable, Iterator
+from math import gcd
+
+from dra_core.api.objects import Device, DeviceCounterConsumption
+from dra_core.inventory.allocated import NOTHING_IN_USE, AllocatedState, PoolAllocation
+from dra_core.inventory.view import NodeView, PoolView
+
+_MANY = 40
+"""Extra bits for pools with negative consumption, where an amount can grow: room for
+2**40 picks. (The API forbids negative amounts; hand-made objects may have them.)"""
+
+
+class Field:
+    """One counter of one counter set. ``shift`` is the place of its lowest bit."""
+
+    __slots__ = ("counter", "counter_set", "grows", "guard", "offered", "shift", "unit", "width")
+
+    def __init__(self, counter_set: str, counter: str, offered: int) -> None:
+        self.counter_set = counter_set
+        self.counter = counter
+        self.offered = offered
+        self.grows = False
+        self.unit = 0
+        self.width = 0
+        self.shift = 0
+        self.guard = 0
+
+
+class PoolCounters:
+    """The fields of one pool and what its devices take of them, by device name."""
+
+    __slots__ = ("fields", "offers", "takes", "uses")
+
+    def __init__(self, pool: PoolView, candidates: Iterable[Device]) -> None:
+        self.takes = {device.name: amounts(device.consumes_counters) for device in candidates}
+        wanted = {key: None for taken in self.takes.values() for key in taken}
+        self.offers = {
+            (counter_set.name, name): quantity.nano
+            for stored in pool.members
+            for counter_set in stored.slice.shared_counters
+            for name, quantity in counter_set.counters.items()
+        }
+        self.fields = [Field(*key, self.offers[key]) for key in wanted]
+        self.uses = {
+            device.name: amounts(device.consumes_counters)
+            for stored in pool.members
+            if stored.flags.consuming
+            for device in stored.slice.devices
+            if device.consumes_counters
+        }
+
+
+def amounts(consumptions: Iterable[DeviceCounterConsumption]) -> dict[tuple[str, str], int]:
+    """What is consumed, in billionths, by (counter set, counter)."""
+    taken: dict[tuple[str, str], int] = {}
+    for consumption in consumptions:
+        for name, quantity in consumption.counters.items():
+            key = (consumption.counter_set, name)
+            taken[key] = taken.get(key, 0) + quantity.nano
+    return taken
+
+
+class CounterTable:
+    """The counters of one node.
+
+    ``costs[candidate]`` and ``touches[candidate]`` are the packed consumption and the
+    guard bits to test; ``pools`` the fields by pool.
+    """
+
+    __slots__ = ("costs", "pools", "touches")
+
+    def __init__(self, view: NodeView) -> None:
+        self.costs = [0] * len(view.devices)
+        self.touches = [0] * len(view.devices)
+        self.pools: list[tuple[PoolView, PoolCounters]] = []
+        shift = 0
+        for pool in view.pools:
+            places = [
+                place for place in range(pool.start, pool.stop) if view.consuming >> place & 1
+            ]
+            if places:
+                shift = self._add(pool, view, places, shift)
+
+    def _add(self, pool: PoolView, view: NodeView, places: list[int], shift: int) -> int:
+        counters = PoolCounters(pool, [view.devices[place] for place in places])
+        self.pools.append((pool, counters))
+        fields = {(field.counter_set, field.counter): field for field in counters.fields}
+        for key, field in fields.items():
+            shift = _place(field, [t[key] for t in counters.takes.values() if key in t], shift)
+        for place in places:
+            for key, amount in counters.takes[view.devices[place].name].items():
+                field = fields[key]
+                self.costs[place] += (amount // field.unit) << field.shift
+                self.touches[place] |= field.guard
+        return shift
+
+    def available(self, view: NodeView, allocated: AllocatedState) -> tuple[int, int]:
+        """What is left, packed, given what is in use; and the candidates of overdrawn pools.
+
+        Where more is in use of any counter of a pool than it offers, no further device
+        that consumes counters fits into that pool. Remembered per pool and its use.
+        """
+        total = overdrawn = 0
+        for pool, counters in self.pools:
+            use = allocated.pool(*pool.pool_id)
+            key = ("counters", pool.start)
+            known = view.derived.get(key)
+            if known is None or known[0] is not use:
+                known = use, *_left(counters, use)
+                view.keep(key, known)
+            total |= known[1]
+            if known[2]:
+                overdrawn |= view.consuming & (1 << pool.stop) - (1 << pool.start)
+        return total, overdrawn
+
+    def fields(self) -> Iterator[tuple[PoolView, Field]]:
+        """All fields with their pools."""
+        for pool, counters in self.pools:
+            for field in counters.fields:
+                yield pool, field
+
+
+def counter_table(view: NodeView) -> CounterTable | None:
+    """The counters of a node, remembered in its view; ``None`` if nothing consumes any."""
+    if not view.consuming:
+        return None
+    table = view.derived.get(CounterTable)
+    if not isinstance(table, CounterTable):
+        table = CounterTable(view)
+        view.keep(CounterTable, table)
+    return table
+
+
+def _place(field: Field, taken: list[int], shift: int) -> int:
+    field.unit = gcd(*taken) or 1
+    largest = max(abs(amount) for amount in taken) // field.unit
+    field.width = max(abs(field.offered) // field.unit, largest + 1).bit_length()
+    field.grows = min(taken) < 0
+    if field.grows:
+        field.width += _MANY
+    field.shift = shift
+    field.guard = 1 << shift + field.width
+    return shift + field.width + 1
+
+
+def _left(counters: PoolCounters, use: PoolAllocation) -> tuple[int, bool]:
+    """(what is left, packed; whether any counter of the pool is overdrawn)."""
+    used: dict[tuple[str, str], int] = {}
+    if use is not NOTHING_IN_USE:
+        for name, in_use in use.uses.items():
+            taken = counters.uses.get(name)
+            if taken is None:
+                taken = amounts(in_use.counters)
+            for key, amount in taken.items():
+                used[key] = used.get(key, 0) + amount
+    packed = 0
+    for field in counters.fields:
+        left = (field.offered - used.get((field.counter_set, field.counter), 0)) // field.unit
+        # More than the field holds cannot matter, less than nothing is nothing (unless
+        # a negative consumption may make it more again).
+        least = -(1 << field.width - 1) if field.grows else -1
+        left = max(least, min(left, (1 << field.width) - 1))
+        packed += field.guard + (left << field.shift)
+    overdrawn = any(used.get(key, 0) > offer for key, offer in counters.offers.items())
+    return packed, overdrawn

@@ -1,0 +1,337 @@
+"""Can the shared counters still serve the rest? A bound by components.
+
+Devices linked by the counters they consume form components (the partitions of one
+GPU). What a component can serve depends only on its own counters: for each state of
+them there is a set of maximal vectors "so many devices for the first kind of request,
+so many for the second, …". The vectors of all components add up; if no sum reaches
+the demand, the rest of the search is hopeless. Components of one shape (eight equal
+GPUs) share what was worked out, and so do states met again on other branches.
+
+Before that, the cheapest bound of all: per name of a counter, summed over all sets, the
+smallest amounts that the demand can do with against what is left.
+
+The bounds err only towards "may fit": they ignore constraints, count devices that
+consume nothing as free for everybody, estimate the last kind of request of a component
+per counter, and give up on components with too many states.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from operator import mul
+from typing import Final
+
+from dra_core.allocator.counters import CounterTable, Field
+from dra_core.allocator.problem import Problem
+from dra_core.allocator.static import bits
+
+Vector = tuple[int, ...]
+Cost = tuple[int, int]
+"""(packed amounts, guard bits to test) within a component."""
+
+MAX_KINDS: Final = 6
+"""More kinds of requests than this: no bound, the vectors would be too many."""
+MAX_STATES: Final = 2_000
+"""States expanded for one state of a component before it is only estimated."""
+
+
+class _Shape:
+    """Components that look the same: for each kind of request the costs of its devices."""
+
+    __slots__ = ("fields", "frontiers", "kinds", "order")
+
+    def __init__(self, kinds: tuple[tuple[Cost, ...], ...], fields: tuple[Cost, ...]) -> None:
+        self.kinds = kinds
+        self.fields = fields
+        """(shift, guard bit) of each counter."""
+        self.order = sorted((k for k in range(len(kinds)) if kinds[k]), key=lambda k: len(kinds[k]))
+        self.frontiers: dict[int, tuple[Vector, ...]] = {}
+
+
+class _Total:
+    """One counter name over all sets: ``least`` amount per kind of request, and the fields."""
+
+    __slots__ = ("fields", "least")
+
+    def __init__(self, least: list[int], fields: list[tuple[int, int, int]]) -> None:
+        self.least = least
+        self.fields = fields
+        """(guard bit, shift, unit) of each counter of that name."""
+
+    def exceeded(self, demand: Sequence[int], available: int) -> bool:
+        needed = sum(map(mul, demand, self.least))
+        for guard, shift, unit in self.fields:
+            if guard & available:
+                needed -= ((available & guard - 1) >> shift) * unit
+                if needed <= 0:
+                    return False
+        return needed > 0
+
+
+class _Component:
+    __slots__ = ("low", "mask", "shape")
+
+    def __init__(self, shape: int, low: int, mask: int) -> None:
+        self.shape = shape
+        self.low = low
+        self.mask = mask
+
+
+class Partitions:
+    """The bound for one problem.
+
+    ``kind_of`` gives the kind of each request, -1 for those that take no part
+    (admin access). Requests with equal candidates are one kind.
+    """
+
+    def __init__(self, problem: Problem, step: Callable[[], None]) -> None:
+        self._step = step
+        self.kinds: list[int] = []
+        self.kind_of: list[int] = []
+        self._most: list[int] = []
+        for slot in problem.slots:
+            self._add_kind(
+                0 if slot.options[0].admin else _union(o.mask for o in slot.options),
+                min(option.need for option in slot.options),
+            )
+        self._costly = problem.view.consuming & ~problem.multiple
+        self._shapes: list[_Shape] = []
+        self._components = self._find_components(problem) if len(self.kinds) <= MAX_KINDS else []
+        self._totals = self._find_totals(problem)
+        self._state_ids: dict[tuple[int, int], int] = {}
+        self._state_frontiers: list[tuple[Vector, ...]] = []
+        self._sums: dict[tuple[int, int], int] = {}
+        self._sum_frontiers: list[tuple[Vector, ...]] = [(tuple(0 for _ in self.kinds),)]
+
+    def _add_kind(self, mask: int, need: int) -> None:
+        if not mask:
+            self.kind_of.append(-1)
+            return
+        if mask not in self.kinds:
+            self.kinds.append(mask)
+            self._most.append(0)
+        kind = self.kinds.index(mask)
+        self._most[kind] += need
+        self.kind_of.append(kind)
+
+    def hopeless(self, needs: Iterable[tuple[int, int]], available: int, picked: int) -> bool:
+        """Whether devices for all ``needs`` (request, count) cannot be had.
+
+        ``available``: packed counters; ``picked``: candidates that are taken.
+        Cost: one expansion per new state of a component, one sum per new combination.
+        """
+        if not self._components and not self._totals:
+            return False
+        demand = [0] * len(self.kinds)
+        for slot, need in needs:
+            kind = self.kind_of[slot]
+            if kind >= 0:
+                demand[kind] += need
+        for kind, mask in enumerate(self.kinds):
+            free = (mask & ~self._costly & ~picked).bit_count()
+            demand[kind] = max(0, demand[kind] - free)
+        if not any(demand):
+            return False
+        if any(total.exceeded(demand, available) for total in self._totals):
+            return True
+        if not self._components:
+            return False
+        states = sorted(
+            self._state(component.shape, (available & component.mask) >> component.low)
+            for component in self._components
+        )
+        # Old states come first, so that sums of what has not changed are found again.
+        total = 0
+        for state in states:
+            total = self._sum(total, state)
+        return not any(
+            all(got >= wanted for got, wanted in zip(vector, demand, strict=True))
+            for vector in self._sum_frontiers[total]
+        )
+
+    def _find_totals(self, problem: Problem) -> list[_Total]:
+        """The counter names that every device of some kind consumes."""
+        table = problem.table
+        if table is None:
+            return []
+        named: dict[str, list[Field]] = {}
+        for _, field in table.fields():
+            named.setdefault(field.counter, []).append(field)
+        costly = [bits(kind & self._costly) for kind in self.kinds]
+        totals = []
+        for fields in named.values():
+            least = [
+                min((_taken(table, candidate, fields) for candidate in candidates), default=0)
+                for candidates in costly
+            ]
+            if any(amount > 0 for amount in least) and not any(f.grows for f in fields):
+                totals.append(_Total(least, [(f.guard, f.shift, f.unit) for f in fields]))
+        return totals
+
+    # --- components ---------------------------------------------------------------------
+
+    def _find_components(self, problem: Problem) -> list[_Component]:
+        table = problem.table
+        if table is None:
+            return []
+        members = _linked(
+            [(1 << c, table.touches[c]) for c in bits(_union(self.kinds) & self._costly)]
+        )
+        guards = sorted(field.guard for _, field in table.fields())
+        shifts = {field.guard: field.shift for _, field in table.fields()}
+        shapes: dict[object, int] = {}
+        components = []
+        for candidates, touched in members:
+            mine = [guard for guard in guards if guard & touched]
+            low = shifts[mine[0]]
+            mask = sum((guard << 1) - (1 << shifts[guard]) for guard in mine)
+            kinds = tuple(
+                tuple(
+                    (table.costs[c] >> low, table.touches[c] >> low)
+                    for c in bits(candidates & kind)
+                )
+                for kind in self.kinds
+            )
+            fields = tuple((shifts[guard] - low, guard >> low) for guard in mine)
+            shape = shapes.setdefault((kinds, fields), len(shapes))
+            if shape == len(self._shapes):
+                self._shapes.append(_Shape(kinds, fields))
+            components.append(_Component(shape, low, mask))
+        return components
+
+    def _state(self, shape: int, available: int) -> int:
+        key = (shape, available)
+        known = self._state_ids.get(key)
+        if known is None:
+            known = self._state_ids[key] = len(self._state_frontiers)
+            self._state_frontiers.append(self._frontier(self._shapes[shape], available))
+        return known
+
+    def _sum(self, total: int, state: int) -> int:
+        key = (total, state)
+        known = self._sums.get(key)
+        if known is None:
+            known = self._sums[key] = len(self._sum_frontiers)
+            sums = {
+                tuple(map(min, map(sum, zip(one, other, strict=True)), self._most))
+                for one in self._sum_frontiers[total]
+                for other in self._state_frontiers[state]
+            }
+            self._sum_frontiers.append(_maximal(sums))
+        return known
+
+    def _frontier(self, shape: _Shape, available: int) -> tuple[Vector, ...]:
+        """The maximal vectors that a component can serve in a state."""
+        if not shape.order:
+            return (tuple(0 for _ in self.kinds),)
+        layer: dict[int, set[Vector]] = {available: {tuple(0 for _ in self.kinds)}}
+        budget = MAX_STATES
+        for kind in shape.order[:-1]:
+            following: dict[int, set[Vector]] = {}
+            for state, vectors in layer.items():
+                reached = self._reach(shape.kinds[kind], state, self._most[kind], budget)
+                budget -= len(reached)
+                if budget <= 0:
+                    return (self._estimate(shape, available),)
+                for after, count in reached:
+                    following.setdefault(after, set()).update(
+                        _with(vector, kind, count) for vector in vectors
+                    )
+            layer = following
+        last = shape.order[-1]
+        return _maximal(
+            {
+                _with(vector, last, bound)
+                for state, vectors in layer.items()
+                for bound in (self._bound(shape, last, state),)
+                for vector in vectors
+            }
+        )
+
+    def _reach(
+        self, costs: Sequence[Cost], start: int, most: int, budget: int
+    ) -> list[tuple[int, int]]:
+        """(state, count) after any choice of up to ``most`` devices of one kind."""
+        reached = [(start, 0)]
+        current = {start: 0}
+        count = 0
+        while current and count < most and len(reached) < budget:
+            count += 1
+            following: dict[int, int] = {}
+            for state, first in current.items():
+                self._step()
+                for place in range(first, len(costs)):
+                    cost, touch = costs[place]
+                    after = state - cost
+                    if after & touch == touch and following.get(after, len(costs)) > place:
+                        following[after] = place + 1
+            reached += [(state, count) for state in following]
+            current = following
+        return reached
+
+    def _estimate(self, shape: _Shape, available: int) -> Vector:
+        vector = tuple(0 for _ in self.kinds)
+        for kind in shape.order:
+            vector = _with(vector, kind, self._bound(shape, kind, available))
+        return vector
+
+    def _bound(self, shape: _Shape, kind: int, available: int) -> int:
+        """At most so many devices of one kind, by number and by each counter all take."""
+        fitting = [
+            (cost, touch)
+            for cost, touch in shape.kinds[kind]
+            if (available - cost) & touch == touch
+        ]
+        bound = min(len(fitting), self._most[kind])
+        common = -1
+        for _, touch in fitting:
+            common &= touch
+        for shift, guard in shape.fields if bound > 1 else ():
+            if guard & common:
+                amount = (guard - 1 >> shift << shift) & guard - 1
+                least = min((cost & amount) >> shift for cost, _ in fitting)
+                if least > 0:
+                    bound = min(bound, ((available & amount) >> shift) // least)
+        return bound
+
+
+def _taken(table: CounterTable, candidate: int, fields: Sequence[Field]) -> int:
+    """What a candidate takes of counters of one name, in billionths."""
+    cost, touched = table.costs[candidate], table.touches[candidate]
+    return sum(
+        ((cost & field.guard - 1) >> field.shift) * field.unit
+        for field in fields
+        if field.guard & touched
+    )
+
+
+def _with(vector: Vector, place: int, value: int) -> Vector:
+    return (*vector[:place], value, *vector[place + 1 :])
+
+
+def _union(masks: Iterable[int]) -> int:
+    union = 0
+    for mask in masks:
+        union |= mask
+    return union
+
+
+def _linked(items: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Join (candidates, counters) that have a counter in common; in order."""
+    groups: list[tuple[int, int]] = []
+    for candidates, touched in items:
+        apart = []
+        for group in groups:
+            if group[1] & touched:
+                candidates, touched = candidates | group[0], touched | group[1]
+            else:
+                apart.append(group)
+        groups = [*apart, (candidates, touched)]
+    return sorted(groups, key=lambda group: group[0] & -group[0])
+
+
+def _maximal(vectors: set[Vector]) -> tuple[Vector, ...]:
+    """The vectors that no other one covers, in a fixed order."""
+    kept: list[Vector] = []
+    for vector in sorted(vectors, key=lambda v: (-sum(v), v)):
+        if not any(all(a >= b for a, b in zip(other, vector, strict=True)) for other in kept):
+            kept.append(vector)
+    return tuple(kept)
