@@ -608,6 +608,16 @@ def test_full_list_ends_what_it_does_not_show(t: Tracked) -> None:
     assert t.freed == ["late"]
 
 
+def test_success_after_a_full_list_without_it(t: Tracked) -> None:
+    """If such a list came before the answer, the entry ends with the answer."""
+    picked = claim("late", D1)
+    t.tracker.start([picked], P1)
+    t.cache.observe_all([C], "12")
+    t.tracker.succeeded("late-uid", at(picked, 12))
+    assert t.in_use() == set()
+    assert t.freed == ["late"]
+
+
 def test_full_list_that_shows_it(t: Tracked) -> None:
     """A full list with the awaited object ends the waiting, the devices stay taken."""
     picked = claim("late", D1)
@@ -676,6 +686,65 @@ def test_claim_created_from_memory_and_shown_before_the_answer(t: Tracked) -> No
     t.tracker.succeeded("made-up", with_devices(at(real, 21), D1))
     assert t.tracker.in_flight() == ()
     assert t.in_use() == {D1}
+
+
+def test_created_claim_is_overridden(t: Tracked) -> None:
+    """Once the caller says as what a claim was created, the entry is the real claim's: it
+    overrides the cached one and makes others wait; both UIDs mean the entry."""
+    t.tracker.start([claim("<extended-resources>", D1, uid="made-up", version="")], P1)
+    real = claim("web-extended-resources-x7k2p", uid="real", version="20")
+    t.tracker.created("made-up", real)
+    assert t.in_use() == {D1}
+    assert t.tracker.pending("made-up") is t.tracker.pending("real") is not None
+    t.cache.observe(real)
+    assert t.tracker.get(real.metadata.key) == with_devices(real, D1)
+    for uid in ("real", "made-up"):
+        with pytest.raises(ClaimInFlightError):
+            t.tracker.start([with_devices(with_uid(real, uid), D2)], P2)
+    t.tracker.release("made-up", P1)
+    assert t.in_use() == set()
+    assert t.tracker.pending("made-up") is None
+    assert t.cache.get(real.metadata.key) == real
+
+
+@pytest.mark.parametrize("uid", ["real", "made-up"])
+def test_created_claim_succeeds(t: Tracked, uid: str) -> None:
+    """The success of a created claim may be told under either UID."""
+    t.tracker.start([claim("<extended-resources>", D1, uid="made-up", version="")], P1)
+    real = claim("web-extended-resources-x7k2p", uid="real", version="20")
+    t.tracker.created("made-up", real)
+    t.tracker.succeeded(uid, with_devices(at(real, 21), D1))
+    pending = t.tracker.pending(uid)
+    assert pending is not None
+    assert pending.awaited is not None
+    t.cache.observe(with_devices(at(real, 21), D1))
+    assert t.tracker.in_flight() == ()
+    assert t.in_use() == {D1}
+
+
+def test_created_claim_is_deleted_before_the_answer(t: Tracked) -> None:
+    """The deletion of a created claim is noticed, also before its success is told."""
+    t.tracker.start([claim("<extended-resources>", D1, uid="made-up", version="")], P1)
+    real = claim("web-extended-resources-x7k2p", uid="real", version="20")
+    t.tracker.created("made-up", real)
+    t.cache.observe(real)
+    t.cache.observe_delete(real)
+    t.tracker.succeeded("made-up", with_devices(at(real, 21), D1))
+    assert t.in_use() == set()
+
+
+def test_created_is_ignored_where_it_means_nothing(t: Tracked) -> None:
+    """Unknown UIDs, a second creation, and a real claim with an entry of its own."""
+    started(t, D1)
+    t.tracker.created("unknown", claim("x", uid="real"))
+    t.tracker.created(UID, C)
+    t.tracker.start([claim("y", D2, uid="made-up")], P2)
+    t.tracker.created("made-up", C)
+    assert [entry.uid for entry in t.tracker.in_flight()] == [UID, "made-up"]
+    t.tracker.created("made-up", claim("x", uid="real"))
+    t.tracker.created("real", claim("z", uid="other"))
+    assert [entry.uid for entry in t.tracker.in_flight()] == [UID, "real"]
+    assert t.in_use() == {D1, D2}
 
 
 def test_failed_creation_from_memory(t: Tracked) -> None:

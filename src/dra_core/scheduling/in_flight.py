@@ -62,7 +62,7 @@ class InFlight:
     wait for it, in the order in which they came. ``session``: what pods must have in
     common to share it, None if nobody may. ``awaited``: what the API server returned,
     while the cache cannot show it yet. ``gone``: the cache showed that the claim was
-    deleted.
+    deleted. ``made_up``: the UID under which it was started, if it was created since.
     """
 
     claim: ResourceClaim
@@ -70,6 +70,12 @@ class InFlight:
     session: Hashable = None
     awaited: ResourceClaim | None = None
     gone: bool = False
+    made_up: str = ""
+
+    @property
+    def uid(self) -> str:
+        """The claim's UID."""
+        return self.claim.metadata.uid
 
     @property
     def allocation(self) -> AllocationResult:
@@ -112,6 +118,10 @@ class ClaimTracker:
         self._entries: dict[str, InFlight] = {}
         # UIDs of entries that await an object, by the object's key.
         self._awaiting: dict[ObjectKey, dict[str, None]] = {}
+        # Made-up UIDs of claims that were created since, to their real UIDs.
+        self._created: dict[str, str] = {}
+        # The cache has shown everything up to here that there still is.
+        self._complete = ResourceVersion(0, "")
         self._handlers: Handlers[DevicesFreed] = Handlers(
             cache.atomic(),
             lambda event, error: cache.handler_failed(event.claim.metadata.key, error),
@@ -133,7 +143,7 @@ class ClaimTracker:
     def pending(self, uid: str) -> InFlight | None:
         """What is in flight for the claim of that UID, None if nothing is."""
         with self._cache.atomic():
-            return self._entries.get(uid)
+            return self._find(uid)
 
     def in_flight(self) -> tuple[InFlight, ...]:
         """Everything in flight, in the order in which it was started."""
@@ -160,13 +170,7 @@ class ClaimTracker:
         entry = self._entries.get(cached.metadata.uid)
         if entry is None or cached.allocation is not None:
             return cached
-        return attrs.evolve(
-            cached,
-            allocation=entry.claim.allocation,
-            reserved_for=entry.claim.reserved_for,
-            device_statuses=entry.claim.device_statuses,
-            deallocation_requested=entry.claim.deallocation_requested,
-        )
+        return _with_status(cached, entry.claim)
 
     # --- the life of an entry --------------------------------------------------------
 
@@ -226,7 +230,7 @@ class ClaimTracker:
             raise ClaimAllocatedError(str(key))
         if claim.metadata.uid in entries:
             raise ClaimInFlightError(str(key), (pod_uid,))
-        entry = self._entries.get(claim.metadata.uid)
+        entry = self._find(claim.metadata.uid)
         if entry is None:
             return None
         if session is None or entry.session != session:
@@ -258,11 +262,11 @@ class ClaimTracker:
         twice, or what is unknown or written already, does nothing.
         """
         with self._cache.atomic():
-            entry = self._entries.get(uid)
+            entry = self._find(uid)
             if entry is None or pod_uid not in entry.users:
                 return
             users = tuple(user for user in entry.users if user != pod_uid)
-            self._entries[uid] = attrs.evolve(entry, users=users)
+            self._entries[entry.uid] = attrs.evolve(entry, users=users)
             if not users and entry.awaited is None:
                 self.remove(uid)
 
@@ -270,17 +274,17 @@ class ClaimTracker:
         """Remove an entry whatever users it has, and restore the cached claim.
 
         Also for an entry that awaits the cache, if the caller knows that its claim is
-        gone for good. Unknown UIDs are ignored.
+        gone for good. Unknown UIDs are ignored. (Restoring a hypothetical claim removes it.)
         """
         with self._cache.atomic():
-            entry = self._entries.get(uid)
+            entry = self._find(uid)
             if entry is None:
                 return
             key = entry.claim.metadata.key
-            if self._same(key, uid) is not None:
+            if self._same(key, entry.uid) is not None:
                 self._cache.restore(key)
-            # Restoring may have shown the cache's own, newer copy; what counts is that.
-            self._end(uid, self._same(key, uid))
+            # What counts is what the cache shows now: it may have the allocation after all.
+            self._end(entry.uid, self._same(key, entry.uid))
 
     def abort(self, session: Hashable) -> None:
         """Remove all entries of a session whose allocations are not written.
@@ -292,14 +296,30 @@ class ClaimTracker:
                 if entry.session == session and session is not None and entry.awaited is None:
                     self.remove(uid)
 
+    def created(self, uid: str, claim: ResourceClaim) -> None:
+        """The claim that was in flight under a made-up UID was created as ``claim``.
+
+        From now on the entry is the real claim's, so that it overrides the cached one and
+        that its deletion is noticed. The made-up UID goes on meaning the entry, too.
+        Ignored for an unknown UID, and where the real claim has an entry of its own.
+        """
+        real = claim.metadata.uid
+        with self._cache.atomic():
+            entry = self._entries.get(uid)
+            if entry is None or entry.made_up or real in self._entries:
+                return
+            del self._entries[uid]
+            to_come = _with_status(claim, entry.claim)
+            self._entries[real] = attrs.evolve(entry, claim=to_come, made_up=uid)
+            self._created[uid] = real
+
     def succeeded(self, uid: str, written: ResourceClaim) -> None:
         """The API server stored the allocation and returned ``written``.
 
         One step: the returned claim is assumed, then the entry of ``uid`` removed, whatever
         users it has. If the cache does not know the object (or still shows an older one of
         that name), the entry stays until it does. Call it as soon as the write succeeded,
-        whatever fails afterwards; without an entry the claim is assumed all the same. For a
-        claim that was created from memory ``uid`` is the made-up one.
+        whatever fails afterwards; without an entry the claim is assumed all the same.
 
         Raises, changing nothing, WrongTypeError, NoUsableNameError, UnreadableVersionError.
         """
@@ -313,27 +333,28 @@ class ClaimTracker:
             except (ObjectNotFoundError, ObjectReplacedError):
                 self._await(uid, written)
                 return
-            self._end(uid, self._same(key, written.metadata.uid))
+            self._end(self._created.get(uid, uid), self._same(key, written.metadata.uid))
 
     def _await(self, uid: str, written: ResourceClaim) -> None:
         """Keep an entry until the cache has caught up with the written claim."""
         key, version = written.metadata.key, self._cache.version_of(written)
-        entry = self._entries.get(uid)
+        entry = self._find(uid)
         if entry is None:
             return
         known = self._cache.find(key)
-        if entry.gone or (known is not None and self._cache.version_of(known) >= version):
-            self._end(uid, None)
+        shown = self._complete if known is None else self._cache.version_of(known)
+        if entry.gone or shown >= version:
+            self._end(entry.uid, None)
             return
-        self._forget_awaited(uid, entry)
-        self._entries[uid] = attrs.evolve(entry, users=(), awaited=written)
-        self._awaiting.setdefault(key, {})[uid] = None
+        self._forget_awaited(entry)
+        self._entries[entry.uid] = attrs.evolve(entry, users=(), awaited=written)
+        self._awaiting.setdefault(key, {})[entry.uid] = None
 
-    def _forget_awaited(self, uid: str, entry: InFlight) -> None:
+    def _forget_awaited(self, entry: InFlight) -> None:
         if entry.awaited is None:
             return
         key = entry.awaited.metadata.key
-        del self._awaiting[key][uid]
+        del self._awaiting[key][entry.uid]
         if not self._awaiting[key]:
             del self._awaiting[key]
 
@@ -342,7 +363,9 @@ class ClaimTracker:
         entry = self._entries.pop(uid, None)
         if entry is None:
             return
-        self._forget_awaited(uid, entry)
+        self._forget_awaited(entry)
+        if entry.made_up:
+            del self._created[entry.made_up]
         self._ledger.remove(self._holdings(entry.claim))
         if stored is None or stored.allocation is None:
             self._handlers.tell(DevicesFreed(entry.claim))
@@ -373,7 +396,7 @@ class ClaimTracker:
     def _note_existence(self, claim: ResourceClaim | None, exists: bool) -> None:
         entry = None if claim is None else self._entries.get(claim.metadata.uid)
         if entry is not None and entry.gone is exists:
-            self._entries[entry.claim.metadata.uid] = attrs.evolve(entry, gone=not exists)
+            self._entries[entry.uid] = attrs.evolve(entry, gone=not exists)
 
     def _resolve(self, old: ResourceClaim | None, new: ResourceClaim | None) -> None:
         """End the entries for which the cache has caught up by this change."""
@@ -393,6 +416,7 @@ class ClaimTracker:
 
     def _listed(self, version: ResourceVersion) -> None:
         """The informer listed everything at a version: what it should show and did not is gone."""
+        self._complete = max(self._complete, version)
         for key, uids in list(self._awaiting.items()):
             for uid in list(uids):
                 awaited = self._entries[uid].awaited
@@ -401,6 +425,10 @@ class ClaimTracker:
                     self._end(uid, None)
 
     # --- inside ----------------------------------------------------------------------
+
+    def _find(self, uid: str) -> InFlight | None:
+        """The entry of a claim's UID, real or made up."""
+        return self._entries.get(self._created.get(uid, uid))
 
     def _same(self, key: ObjectKey, uid: str) -> ResourceClaim | None:
         """The cached claim of the key, if it has the UID."""
@@ -429,6 +457,20 @@ class ClaimTracker:
             }
             if awaiting != {(key, uid) for key, uids in self._awaiting.items() for uid in uids}:
                 raise AssertionError(f"awaiting {self._awaiting}, entries {awaiting}")
+            created = {e.made_up: uid for uid, e in self._entries.items() if e.made_up}
+            if created != self._created:
+                raise AssertionError(f"created {self._created}, entries {created}")
             for uid, entry in self._entries.items():
-                if entry.claim.metadata.uid != uid or not (entry.users or entry.awaited):
+                if entry.uid != uid or not (entry.users or entry.awaited):
                     raise AssertionError(f"{uid}: {entry.users}, {entry.awaited}")
+
+
+def _with_status(claim: ResourceClaim, to_come: ResourceClaim) -> ResourceClaim:
+    """The claim with the status of another."""
+    return attrs.evolve(
+        claim,
+        allocation=to_come.allocation,
+        reserved_for=to_come.reserved_for,
+        device_statuses=to_come.device_statuses,
+        deallocation_requested=to_come.deallocation_requested,
+    )
