@@ -53,6 +53,8 @@ EXCEPTIONS: dict[str, frozenset[str]] = {
     "dra_core.testing": frozenset({"hypothesis", "jsonpatch"}),
     # The locks of the stores; threads are the caller's (see the next list).
     "dra_core.scheduling.delivery": frozenset({"threading"}),
+    # The lock of the cache of selectors.
+    "dra_core.cel.selector": frozenset({"threading"}),
 }
 """What a module, or a package with all below it, may import beyond the rest, and why."""
 

@@ -443,3 +443,51 @@ class ReadInOtherVersionError(DraError, ValueError):
             f"{self.kind} {self.name!r} was read as {self.read_in} and cannot be written as "
             f"{self.wanted} without losing fields"
         )
+
+
+@attrs.frozen
+class SelectorCompileError(DraError, ValueError):
+    """An expression is no valid selector.
+
+    ``line`` and ``column`` count from 1, columns in code points.
+    """
+
+    expression: str
+    line: int
+    column: int
+    problem: str
+
+    def __str__(self) -> str:
+        return (
+            f"selector does not compile: {self.problem} "
+            f"(line {self.line}, column {self.column} of {_shortened(self.expression)})"
+        )
+
+
+@attrs.frozen
+class SelectorEvaluationError(DraError):
+    """A selector failed on a device.
+
+    ``line`` and ``column`` count from 1; ``hint`` is advice, "" without any. ``cost`` is
+    what the evaluation had cost until then, in the reference's units, -1 where that was
+    not counted.
+    """
+
+    expression: str
+    line: int
+    column: int
+    problem: str
+    hint: str = ""
+    cost: int = -1
+
+    def __str__(self) -> str:
+        hint = f"; {self.hint}" if self.hint else ""
+        return (
+            f"selector failed: {self.problem}{hint} "
+            f"(line {self.line}, column {self.column} of {_shortened(self.expression)})"
+        )
+
+
+def _shortened(expression: str) -> str:
+    """The expression for a message: quoted, long ones cut."""
+    return repr(expression if len(expression) <= 200 else expression[:200] + "…")

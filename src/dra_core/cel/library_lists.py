@@ -1,0 +1,307 @@
+"""Lists, sets and optional values.
+
+What may live here: one row per function of these libraries and its implementation.
+
+Source: the API server's lists library with ``includes`` (1.36), cel-go's lists extension
+version 3 (1.34), sets, and optional types version 2.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from dra_core.cel import cost
+from dra_core.cel.library import Row, function, member
+from dra_core.cel.library_core import MAX_SIZE, grown, in_list, int64, uint64
+from dra_core.cel.problems import BudgetExceeded, EvalProblem
+from dra_core.cel.times import Duration, Timestamp
+from dra_core.cel.values import MISSING, NONE, MapValue, OptionalValue, UInt, Value, equal, type_of
+
+MAX_INCLUDES: Final = 48
+"""``includes`` looks at that many elements (the most values an attribute may have)."""
+
+List = tuple[Value, ...]
+
+_COMPARABLE: Final = ("int", "uint", "double", "bool", "duration", "timestamp", "string", "bytes")
+_COMPARABLE_CLASSES: Final = frozenset({int, UInt, float, bool, Duration, Timestamp, str, bytes})
+_SUMMABLE: Final = ("int", "uint", "double", "duration")
+
+
+def _same(a: Value, b: Value) -> bool:
+    try:
+        return equal(a, b)
+    except EvalProblem:
+        return False
+
+
+# --- the API server's lists ---------------------------------------------------------------
+
+
+def _is_sorted(items: List) -> bool:
+    return all(not items[i] > items[i + 1] for i in range(len(items) - 1))
+
+
+def _check_same_class(items: List) -> None:
+    kinds = {item.__class__ for item in items}
+    if len(kinds) > 1 or not kinds <= _COMPARABLE_CLASSES:
+        raise EvalProblem("the elements have no order among them")
+
+
+def _ordered(run: Callable[[List], Value]) -> Callable[[List], Value]:
+    def call(items: List) -> Value:
+        _check_same_class(items)
+        return run(items)
+
+    return call
+
+
+def _max(items: List) -> Value:
+    if not items:
+        raise EvalProblem("max() of an empty list")
+    best = items[0]
+    for item in items:
+        best = item if best < item else best
+    return best
+
+
+def _min(items: List) -> Value:
+    if not items:
+        raise EvalProblem("min() of an empty list")
+    best = items[0]
+    for item in items:
+        best = item if best > item else best
+    return best
+
+
+def _sum_ints(items: List) -> int:
+    total = 0
+    for item in items:
+        total = int64(total + item)
+    return total
+
+
+def _sum_uints(items: List) -> UInt:
+    total = UInt(0)
+    for item in items:
+        total = uint64(int(total) + int(item))
+    return total
+
+
+def _sum_doubles(items: List) -> float:
+    total = 0.0
+    for item in items:
+        total += item
+    return total
+
+
+def _sum_durations(items: List) -> Duration:
+    total = Duration(0)
+    for item in items:
+        total = total.plus(item)
+    return total
+
+
+_SUMS: Final[dict[str, Callable[[List], Value]]] = {
+    "int": _sum_ints,
+    "uint": _sum_uints,
+    "double": _sum_doubles,
+    "duration": _sum_durations,
+}
+
+
+def _index_of(items: List, value: Value) -> int:
+    return next((i for i, item in enumerate(items) if _same(item, value)), -1)
+
+
+def _last_index_of(items: List, value: Value) -> int:
+    return next((i for i in range(len(items) - 1, -1, -1) if _same(items[i], value)), -1)
+
+
+def includes(target: Value, value: Value) -> bool:
+    """Whether a list has an element, or whether a value that is no list equals it."""
+    if target.__class__ is not tuple:
+        return _same(target, value)
+    for item in target[:MAX_INCLUDES]:
+        if _same(item, value):
+            return True
+    if len(target) > MAX_INCLUDES:
+        raise EvalProblem(f"includes() looks at no more than {MAX_INCLUDES} elements")
+    return False
+
+
+def _kubernetes_lists() -> Iterable[Row]:
+    for t in _COMPARABLE:
+        yield member("isSorted", f"list({t})", "bool", _ordered(_is_sorted), cost=cost.TRAVERSAL)
+        yield member("max", f"list({t})", t, _ordered(_max), cost=cost.TRAVERSAL)
+        yield member("min", f"list({t})", t, _ordered(_min), cost=cost.TRAVERSAL)
+    for t in _SUMMABLE:
+        yield member("sum", f"list({t})", t, _ordered(_SUMS[t]), cost=cost.TRAVERSAL)
+    yield member("indexOf", "list(A), A", "int", _index_of, cost=cost.TRAVERSAL)
+    yield member("lastIndexOf", "list(A), A", "int", _last_index_of, cost=cost.TRAVERSAL)
+    yield member("includes", "dyn, dyn", "bool", includes)
+
+
+# --- cel-go's lists --------------------------------------------------------------------------
+
+
+def _range(count: int) -> List:
+    if count < 0:
+        raise EvalProblem(f"lists.range({count}): a list has no negative size")
+    # More is beyond the cost limit, and should not be built to find that out.
+    if count > cost.LIMIT:
+        raise BudgetExceeded(f"lists.range() of more than {cost.LIMIT:,}")
+    return tuple(range(count))
+
+
+def _slice(items: List, start: int, end: int) -> List:
+    if not 0 <= start <= end <= len(items):
+        raise EvalProblem(f"there is no slice from {start} to {end}")
+    return items[start:end]
+
+
+def _flatten(items: List, depth: int = 1) -> List:
+    if depth < 0:
+        raise EvalProblem("flatten() needs a depth that is not negative")
+    out: list[Value] = []
+    stack = [(iter(items), depth)]
+    steps = 0
+    while stack:
+        iterator, left = stack[-1]
+        item = next(iterator, MISSING)
+        steps += 1
+        if steps > MAX_SIZE:
+            raise BudgetExceeded(f"flatten() visits more than {MAX_SIZE:,} elements")
+        if item is MISSING:
+            stack.pop()
+        elif item.__class__ is tuple and left > 0:
+            stack.append((iter(item), left - 1))
+        else:
+            out.append(item)
+    return tuple(out)
+
+
+def _sort(items: List) -> List:
+    return sort_by(items, items)
+
+
+def sort_by(items: List, keys: List) -> List:
+    """The elements in the order of their keys, equal ones in the order given."""
+    _check_same_class(keys)
+    order = sorted(range(len(keys)), key=keys.__getitem__)
+    return tuple(items[index] for index in order)
+
+
+def _distinct(items: List) -> List:
+    # Texts and ints are distinct by hash, and the cost of the rest is quadratic by model.
+    if all(item.__class__ is str for item in items):
+        return tuple(dict.fromkeys(items))
+    if len(items) * len(items) > cost.LIMIT:
+        raise BudgetExceeded(f"distinct() compares more than {cost.LIMIT:,} pairs")
+    out: list[Value] = []
+    for item in items:
+        if not any(_same(item, seen) for seen in out):
+            out.append(item)
+    return tuple(out)
+
+
+def _language_lists() -> Iterable[Row]:
+    yield function("lists.range", "int", "list(int)", _range, cost=cost.NEW_LIST)
+    yield member("slice", "list(T), int, int", "list(T)", _slice, cost=cost.NEW_LIST)
+    yield member("flatten", "list(list(T))", "list(T)", _flatten, cost=cost.FLATTEN)
+    yield member("flatten", "list(dyn), int", "list(dyn)", _flatten, cost=cost.FLATTEN)
+    yield member("reverse", "list(T)", "list(T)", lambda a: a[::-1], cost=cost.NEW_LIST)
+    yield member("distinct", "list(T)", "list(T)", _distinct, cost=cost.SELF_COMPARE)
+    for t in _COMPARABLE:
+        yield member("sort", f"list({t})", f"list({t})", _sort, cost=cost.SELF_COMPARE)
+    for t in _COMPARABLE:
+        yield member("@sortBy", f"list(T), list({t})", "list(T)", sort_by, cost=cost.SORT_BY)
+    yield member("first", "list(T)", "optional(T)", lambda a: OptionalValue(a[0]) if a else NONE)
+    yield member("last", "list(T)", "optional(T)", lambda a: OptionalValue(a[-1]) if a else NONE)
+
+
+# --- sets ------------------------------------------------------------------------------------
+
+
+def _contains(items: List, others: List) -> bool:
+    _check_pairs(items, others)
+    return all(in_list(other, items) for other in others)
+
+
+def _equivalent(items: List, others: List) -> bool:
+    return _contains(items, others) and _contains(others, items)
+
+
+def _intersects(items: List, others: List) -> bool:
+    _check_pairs(items, others)
+    return any(in_list(item, others) for item in items)
+
+
+def _check_pairs(items: List, others: List) -> None:
+    if len(items) * len(others) > cost.LIMIT:
+        raise BudgetExceeded(f"sets of more than {cost.LIMIT:,} pairs of elements")
+
+
+# --- optional values ---------------------------------------------------------------------------
+
+
+def optional_value(value: OptionalValue) -> Value:
+    """What is in it. Raises EvalProblem if nothing is."""
+    if value.value is MISSING:
+        raise EvalProblem("optional.none() has no value", "use orValue() to give one")
+    return value.value
+
+
+def has_value(value: OptionalValue) -> bool:
+    """Whether something is in it."""
+    return value.value is not MISSING
+
+
+def _of_non_zero(value: Value) -> OptionalValue:
+    return NONE if _is_zero(value) else OptionalValue(value)
+
+
+def _is_zero(value: Value) -> bool:
+    kind = value.__class__
+    if value is None or kind is str or kind is bytes or kind is tuple:
+        return not value
+    if isinstance(value, MapValue):
+        return value.size() == 0
+    if kind is OptionalValue:
+        return value.value is MISSING
+    if kind is Duration:
+        return bool(value.nanos == 0)
+    if kind is Timestamp:
+        return bool(value.unix == 0 and value.nanos == 0)
+    return kind in (int, UInt, float, bool) and not value
+
+
+_SETS: Final = (
+    function("sets.contains", "list(T), list(T)", "bool", _contains, cost=cost.SETS),
+    function("sets.equivalent", "list(T), list(T)", "bool", _equivalent, cost=cost.SETS_TWICE),
+    function("sets.intersects", "list(T), list(T)", "bool", _intersects, cost=cost.SETS),
+)
+
+_OPTIONALS: Final = (
+    function("optional.of", "V", "optional(V)", OptionalValue),
+    function("optional.ofNonZeroValue", "V", "optional(V)", _of_non_zero),
+    function("optional.none", "", "optional(V)", lambda: NONE),
+    member("value", "optional(V)", "V", optional_value),
+    member("hasValue", "optional(V)", "bool", has_value),
+)
+
+# The compiler calls these itself; the rows tell the checker their types.
+_SHAPES: Final = (
+    member("or", "optional(V), optional(V)", "optional(V)", lambda a, b: b),
+    member("orValue", "optional(V), V", "V", lambda a, b: b),
+    function("_[_]", "list(A), int", "A", lambda a, b: a),
+    function("_[_]", "map(A, B), A", "B", lambda a, b: a),
+    function("_[_]", "optional(list(V)), int", "optional(V)", lambda a, b: a),
+    function("_[_]", "optional(map(K, V)), K", "optional(V)", lambda a, b: a),
+    function("_[?_]", "list(V), int", "optional(V)", lambda a, b: a),
+    function("_[?_]", "optional(list(V)), int", "optional(V)", lambda a, b: a),
+    function("_[?_]", "map(K, V), K", "optional(V)", lambda a, b: a),
+    function("_[?_]", "optional(map(K, V)), K", "optional(V)", lambda a, b: a),
+)
+
+ROWS: Final = (*_kubernetes_lists(), *_language_lists(), *_SETS, *_OPTIONALS, *_SHAPES)
+
+__all__ = ["ROWS", "grown", "has_value", "includes", "optional_value", "sort_by", "type_of"]

@@ -1,0 +1,258 @@
+"""CEL values as Python holds them, and the operations every part needs.
+
+What may live here: the representation, equality, and the types of values. Functions of
+the language's libraries are in the ``library_*`` modules.
+
+=================  =====================================================
+CEL                Python
+=================  =====================================================
+int, uint          int, UInt (both within 64 bits)
+double             float
+bool, string       bool, str
+bytes, null        bytes, None
+list, map          tuple, MapValue (or a subclass that looks into a device)
+optional           OptionalValue
+type               types.Type, without parameters
+=================  =====================================================
+
+``1 == True`` in Python, so nothing here compares values of unknown types with ``==``.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from dra_core.cel.formats import Format
+from dra_core.cel.network import Cidr, IpAddress
+from dra_core.cel.problems import BudgetExceeded, EvalProblem
+from dra_core.cel.times import Duration, Timestamp
+from dra_core.cel.types import (
+    BOOL,
+    BYTES,
+    CIDR,
+    DOUBLE,
+    DURATION,
+    FORMAT,
+    INT,
+    IP,
+    NULL,
+    QUANTITY,
+    SEMVER,
+    STRING,
+    TIMESTAMP,
+    TYPE,
+    UINT,
+    URL,
+    Type,
+)
+from dra_core.cel.urls import Url
+from dra_core.cel.versions import SemVer
+from dra_core.values.quantity import Quantity
+
+MAX_INT64: Final = 2**63 - 1
+MIN_INT64: Final = -(2**63)
+MAX_UINT64: Final = 2**64 - 1
+
+MAX_COMPARISONS: Final = 1_000_000
+"""How many elements one ``==`` may visit. Lists that share their parts can be written in
+a few characters and have more elements than could ever be visited."""
+
+Value = Any
+"""A CEL value; the table above says what that can be."""
+
+MISSING: Final = object()
+"""What ``MapValue.find`` returns for a key that is not there."""
+
+
+class UInt(int):
+    """An unsigned integer; a type of its own to CEL."""
+
+    __slots__ = ()
+
+
+class _BoolKey:
+    """A bool as a dict key: ``True`` itself would be the same key as ``1``."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: bool) -> None:
+        self.value = value
+
+
+_TRUE: Final = _BoolKey(True)
+_FALSE: Final = _BoolKey(False)
+
+
+class MapValue:
+    """A map. Numbers that are equal are one key, whatever their types."""
+
+    __slots__ = ("_entries",)
+
+    def __init__(self, entries: Iterable[tuple[Value, Value]] = ()) -> None:
+        self._entries: dict[Any, Value] = {_key(key): value for key, value in entries}
+
+    def find(self, key: Value) -> Value:
+        """The value of a key, or ``MISSING``."""
+        return self._entries.get(_key(key), MISSING)
+
+    def contains(self, key: Value) -> bool:
+        """Whether the key is there (``in``)."""
+        return _key(key) in self._entries
+
+    def size(self) -> int:
+        """The number of keys."""
+        return len(self._entries)
+
+    def keys(self) -> Iterable[Value]:
+        """The keys, in order of insertion."""
+        return [k.value if type(k) is _BoolKey else k for k in self._entries]
+
+    def items(self) -> Iterable[tuple[Value, Value]]:
+        """Keys and values, in order of insertion."""
+        return zip(self.keys(), self._entries.values(), strict=True)
+
+
+def _key(key: Value) -> Any:
+    if key is True:
+        return _TRUE
+    if key is False:
+        return _FALSE
+    if isinstance(key, str | int | float):
+        return key
+    raise EvalProblem(f"a map has no keys of type {type_of(key)}")
+
+
+EMPTY_MAP: Final = MapValue()
+
+
+class OptionalValue:
+    """A value that may be absent; ``NONE`` is the absent one."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Value) -> None:
+        self.value = value
+
+
+NONE: Final = OptionalValue(MISSING)
+
+_TYPES: Final[Mapping[type, Type]] = {
+    bool: BOOL,
+    int: INT,
+    UInt: UINT,
+    float: DOUBLE,
+    str: STRING,
+    bytes: BYTES,
+    type(None): NULL,
+    tuple: Type("list"),
+    MapValue: Type("map"),
+    OptionalValue: Type("optional_type"),
+    Type: TYPE,
+    Duration: DURATION,
+    Timestamp: TIMESTAMP,
+    Quantity: QUANTITY,
+    SemVer: SEMVER,
+    IpAddress: IP,
+    Cidr: CIDR,
+    Url: URL,
+    Format: FORMAT,
+}
+
+
+def type_of(value: Value) -> Type:
+    """The run-time type, without parameters (CEL's ``type``)."""
+    found = _TYPES.get(value.__class__)
+    return found if found is not None else Type("map")
+
+
+def equal(left: Value, right: Value) -> bool:
+    """CEL's ``==`` for values of any types.
+
+    Values of different types are unequal, except that numbers compare across types.
+    Raises EvalProblem where the left one is a quantity, a version, an address, a URL or
+    a format and the right one something else, as the reference does.
+    """
+    kind = left.__class__
+    if kind is str or kind is bool:
+        return kind is right.__class__ and bool(left == right)
+    return _equal(left, right, [MAX_COMPARISONS])
+
+
+# The reference's own types answer == only among themselves.
+_STRICT: Final = frozenset({Quantity, SemVer, IpAddress, Cidr, Url, Format})
+_NUMBERS: Final = frozenset({int, UInt, float})
+
+
+def _equal(left: Value, right: Value, budget: list[int]) -> bool:
+    budget[0] -= 1
+    if budget[0] < 0:
+        raise BudgetExceeded(f"a comparison visits more than {MAX_COMPARISONS:,} elements")
+    kind, other = left.__class__, right.__class__
+    if kind in _NUMBERS:
+        return other in _NUMBERS and compare_numbers(left, right) == 0
+    if kind is tuple:
+        return other is tuple and _equal_lists(left, right, budget)
+    if isinstance(left, MapValue):
+        return isinstance(right, MapValue) and _equal_maps(left, right, budget)
+    if kind is OptionalValue:
+        if other is not OptionalValue or left.value is MISSING or right.value is MISSING:
+            return other is OptionalValue and left.value is right.value
+        return _equal(left.value, right.value, budget)
+    if kind is not other:
+        if kind in _STRICT:
+            raise EvalProblem(f"{type_of(left)} cannot be compared with {type_of(right)}")
+        return False
+    if kind is Type:
+        return bool(left.name == right.name)
+    return bool(left == right)
+
+
+def _equal_lists(left: tuple[Value, ...], right: tuple[Value, ...], budget: list[int]) -> bool:
+    if len(left) != len(right):
+        return False
+    return all(_not_unequal(a, b, budget) for a, b in zip(left, right, strict=True))
+
+
+def _equal_maps(left: MapValue, right: MapValue, budget: list[int]) -> bool:
+    if left.size() != right.size():
+        return False
+    for key, value in left.items():
+        found = right.find(key)
+        if found is MISSING or not _not_unequal(value, found, budget):
+            return False
+    return True
+
+
+def _not_unequal(left: Value, right: Value, budget: list[int]) -> bool:
+    # Inside containers the reference asks "is it False?", and an error is not.
+    try:
+        return _equal(left, right, budget)
+    except EvalProblem:
+        return True
+
+
+def compare_numbers(left: int | float, right: int | float) -> int | None:
+    """-1, 0 or 1 for numbers of any types; ``None`` if one of them is not a number (NaN).
+
+    As in the reference, an integer is rounded to a double to meet one.
+    """
+    if left.__class__ is float or right.__class__ is float:
+        left, right = float(left), float(right)
+    if left < right:
+        return -1
+    if left > right:
+        return 1
+    return 0 if left == right else None
+
+
+def size_of(value: Value) -> int:
+    """How large the reference counts a value in costs: its ``size()``, or 1."""
+    kind = value.__class__
+    if kind is str or kind is bytes or kind is tuple:
+        return int(len(value))
+    if isinstance(value, MapValue):
+        return value.size()
+    if isinstance(value, Cidr):
+        return -(-value.prefix_length // 8)
+    if isinstance(value, IpAddress):
+        return 4 if value.family == 4 else 16
+    return 1
