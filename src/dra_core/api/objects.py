@@ -102,6 +102,8 @@ class CounterSet:
     counters: Mapping[str, Quantity] = attrs.field(factory=dict)
 
 
+# Without the slot for weak references: decoding fills the slots through a class of the
+# same layout (wire_slices), which a slot that attrs adds would prevent.
 @attrs.frozen(weakref_slot=False)
 class Device:
     """One device of a slice. ``node_name`` "" means not tied to one node."""

@@ -17,12 +17,15 @@ from dra_core.api.objects import (
 )
 from dra_core.api.wire_decode import ApiObject, Decoder
 from dra_core.api.wire_encode import write_allocation_result
-from dra_core.api.wire_versions import VERSIONS, Version
+from dra_core.api.wire_lists import WireObject, iter_objects
+from dra_core.api.wire_versions import version_named
+from dra_core.api.wire_whole import encode, encode_whole
 from dra_core.api.wire_write import Json, written
 
 __all__ = [
     "ApiObject",
     "Decoder",
+    "WireObject",
     "decode",
     "decode_allocation_result",
     "decode_device_class",
@@ -33,7 +36,10 @@ __all__ = [
     "decode_resource_claim",
     "decode_resource_claim_template",
     "decode_resource_slice",
+    "encode",
     "encode_allocation_result",
+    "encode_whole",
+    "iter_objects",
 ]
 
 
@@ -93,17 +99,5 @@ def encode_allocation_result(result: AllocationResult, version: str = "v1") -> J
     Raises ``NotExpressibleError`` for a controller's name outside v1alpha3, and
     ``ValueError`` for an unknown version. The result shares nothing with ``result``.
     """
-    return written(
-        "AllocationResult",
-        "",
-        version,
-        lambda: write_allocation_result(result, version_named(version)),
-    )
-
-
-def version_named(version: str) -> Version:
-    """The version of that name. Raises ``ValueError`` for one that is not known."""
-    known = VERSIONS.get(version)
-    if known is None:
-        raise ValueError(f"unknown version {version!r}; known: {', '.join(VERSIONS)}")
-    return known
+    target = version_named(version)
+    return written("AllocationResult", "", version, lambda: write_allocation_result(result, target))

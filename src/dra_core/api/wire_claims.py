@@ -31,13 +31,13 @@ from dra_core.api.objects import (
     ResourceClaimTemplate,
 )
 from dra_core.api.wire_core import read_metadata, read_node_selector
+from dra_core.api.wire_free import free_json
 from dra_core.api.wire_read import (
     At,
     Fault,
     Obj,
     Reader,
     each_object,
-    free_json,
     get_boolean,
     get_object,
     get_optional_boolean,

@@ -30,13 +30,12 @@ from dra_core.api.objects import (
     ResourceClaimTemplate,
 )
 from dra_core.api.wire_encode_core import write_metadata, write_node_selector
+from dra_core.api.wire_free import copy_json
+from dra_core.api.wire_read import At, Fault
 from dra_core.api.wire_versions import Version
 from dra_core.api.wire_write import (
-    At,
-    Fault,
     Json,
     compact,
-    copy_json,
     given,
     write_each,
     write_quantities,

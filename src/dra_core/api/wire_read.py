@@ -15,7 +15,6 @@ on its way adds its piece, and the top level turns it into ``MalformedObjectErro
 """
 
 import json
-import math
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, TypeVar
@@ -31,16 +30,6 @@ Obj = Mapping[str, Any]
 
 INT64_MIN = -(2**63)
 INT64_MAX = 2**63 - 1
-
-MAX_DEPTH = 200
-"""Levels of nesting accepted in free-form JSON (opaque parameters, device data).
-
-The API server takes 10,000, but ``json.dumps``, ``copy.deepcopy`` and comparison give
-up before 1,000 with ``RecursionError``, wherever the value goes next.
-"""
-
-MAX_INTEGER_BITS = 13_000
-"""Largest integer in free-form JSON; ``json.dumps`` refuses more than 4,300 digits."""
 
 MAX_SHOWN = 100
 """Characters of a key or name that an error repeats."""
@@ -331,46 +320,6 @@ def refuse(obj: Obj, keys: tuple[str, ...], problem: str) -> None:
     for key in keys:
         if obj.get(key) is not None:
             raise Fault(problem, key)
-
-
-def free_json(obj: Obj, key: str) -> Any:
-    """A field that may hold any JSON, checked to the bottom; absent is ``None``.
-
-    No recursion. Raises a fault for what JSON cannot express (objects of Python,
-    keys that are no strings, NaN), lone surrogates, and nesting beyond ``MAX_DEPTH``.
-    """
-    value = obj.get(key)
-    stack: list[tuple[Any, int]] = [(value, 0)]
-    with At(key):
-        while stack:
-            item, depth = stack.pop()
-            if depth > MAX_DEPTH:
-                raise Fault(f"is nested deeper than {MAX_DEPTH} levels")
-            if isinstance(item, Mapping):
-                for name in item:
-                    check_text(name)
-                stack.extend((child, depth + 1) for child in item.values())
-            elif isinstance(item, list | tuple):
-                stack.extend((child, depth + 1) for child in item)
-            else:
-                _check_scalar(item)
-    return value
-
-
-def _check_scalar(value: Any) -> None:
-    """A fault unless ``value`` is null, a boolean, a string or a number of JSON."""
-    if value is None or isinstance(value, bool):
-        return
-    if isinstance(value, int):
-        if value.bit_length() > MAX_INTEGER_BITS:
-            raise Fault("contains a number that is too large")
-    elif isinstance(value, float):
-        if not math.isfinite(value):
-            raise Fault("contains a number that JSON cannot express")
-    elif isinstance(value, str):
-        check_text(value)
-    else:
-        raise Fault(f"contains {type_name(value)}, which JSON cannot express")
 
 
 def _quantity(value: Any) -> Quantity:

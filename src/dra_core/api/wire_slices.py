@@ -10,7 +10,7 @@ in the memo before they look at it closely: equal values are checked and built o
 per load. What is not in the memo takes the ordinary, careful way.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -137,6 +137,26 @@ class _NewDevice:
         self.all_nodes = self.binds_to_node = self.allow_multiple_allocations = False
 
 
+def _quick_device(
+    name: str, attributes: Mapping[str, AttributeValue], capacity: Mapping[str, DeviceCapacity]
+) -> Device:
+    device: Any = _NewDevice(name, attributes, capacity)
+    device.__class__ = Device
+    return device  # type: ignore[no-any-return]
+
+
+def _quick_or_plain() -> Callable[..., Device]:
+    """The quick way where the interpreter allows it, else the constructor."""
+    try:
+        _quick_device("", {}, {})
+    except TypeError:
+        return Device
+    return _quick_device
+
+
+_make_device = _quick_or_plain()
+
+
 def _device(read: Reader, value: Any) -> Device:
     obj = value if value.__class__ is dict else check_object(value)
     if read.basic:
@@ -145,9 +165,7 @@ def _device(read: Reader, value: Any) -> Device:
     capacity = _capacity(obj, read)
     # Most devices have nothing else, and asking nine times costs as much as the rest.
     if len(obj) == 3 and "attributes" in obj and "capacity" in obj and "name" in obj:
-        device: Any = _NewDevice(get_text(obj, "name"), attributes, capacity)
-        device.__class__ = Device
-        return device  # type: ignore[no-any-return]
+        return _make_device(get_text(obj, "name"), attributes, capacity)
     refuse(obj, ("basic",), "belongs to v1beta1; in this version the device's fields are flat")
     return _full_device(get_text(obj, "name"), attributes, capacity, obj, read)
 

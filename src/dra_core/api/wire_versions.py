@@ -60,3 +60,11 @@ def is_known(api_version: str, kind: str) -> bool:
     if group == SCHEDULING_GROUP:
         return kind == "PodGroup"
     return group == "" and version == "v1" and kind in CORE_KINDS
+
+
+def version_named(version: str) -> Version:
+    """The version of that name. Raises ``ValueError`` for one that is not known."""
+    known = VERSIONS.get(version)
+    if known is None:
+        raise ValueError(f"unknown version {version!r}; known: {', '.join(VERSIONS)}")
+    return known

@@ -11,7 +11,7 @@ cannot express travels up as ``Fault``, as in reading, and ends as
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
-from dra_core.api.wire_read import At, Fault
+from dra_core.api.wire_read import Fault
 from dra_core.errors import NotExpressibleError
 from dra_core.values.quantity import Quantity
 
@@ -53,41 +53,9 @@ def write_quantities(amounts: Mapping[str, Quantity]) -> dict[str, str]:
     return {name: str(amount) for name, amount in amounts.items()}
 
 
-def copy_json(value: Any) -> Any:
-    """A deep copy of JSON in plain dicts and lists, without recursion."""
-    holder: list[Any] = [value]
-    todo: list[tuple[Any, Any]] = [(holder, 0)]
-    while todo:
-        container, key = todo.pop()
-        item = container[key]
-        if isinstance(item, dict | Mapping):
-            copy: Any = dict(item)
-            todo.extend((copy, name) for name in copy)
-        elif isinstance(item, list | tuple):
-            copy = list(item)
-            todo.extend((copy, index) for index in range(len(copy)))
-        else:
-            continue
-        container[key] = copy
-    return holder[0]
-
-
 def written(kind: str, name: str, version: str, write: Callable[[], T]) -> T:
     """What ``write`` returns; its fault becomes ``NotExpressibleError``."""
     try:
         return write()
     except Fault as fault:
         raise NotExpressibleError(kind, name, fault.path(), version, fault.problem) from None
-
-
-__all__ = [
-    "At",
-    "Fault",
-    "Json",
-    "compact",
-    "copy_json",
-    "given",
-    "write_each",
-    "write_quantities",
-    "written",
-]
