@@ -23,7 +23,8 @@ from dra_core.allocator.counters import CounterTable, Field
 from dra_core.allocator.problem import Problem
 from dra_core.allocator.static import bits
 
-Vector = tuple[int, ...]
+Vector = int
+"""Numbers of devices, one field per kind of request, packed (``_Fields``)."""
 Cost = tuple[int, int]
 """(packed amounts, guard bits to test) within a component."""
 
@@ -33,17 +34,61 @@ MAX_STATES: Final = 2_000
 """States expanded for one state of a component before it is only estimated."""
 
 
+class _Fields:
+    """How vectors are packed: fields of equal width, each with a guard bit above it.
+
+    Adding is ``+``; one vector covers another if no guard bit is lost when the other is
+    subtracted from it with all guard bits set.
+    """
+
+    __slots__ = ("_most", "_stride", "_width", "guards")
+
+    def __init__(self, most: Sequence[int]) -> None:
+        # Two clipped vectors add up to less than twice the most before they are clipped.
+        self._width = (2 * max(most, default=0) + 1).bit_length()
+        self._stride = self._width + 1
+        self.guards = self.pack([1 << self._width] * len(most))
+        self._most = self.pack(most)
+
+    def pack(self, numbers: Sequence[int]) -> Vector:
+        return sum(number << place * self._stride for place, number in enumerate(numbers))
+
+    def at(self, kind: int, number: int) -> Vector:
+        """A vector that is zero but for one field."""
+        return number << kind * self._stride
+
+    def clip(self, vector: Vector) -> Vector:
+        """No field above the most that is ever needed."""
+        over = ~(self._most + self.guards - vector) & self.guards
+        if not over:
+            return vector
+        fields = over - (over >> self._width)
+        return vector & ~fields | self._most & fields
+
+    def maximal(self, vectors: Iterable[Vector]) -> list[Vector]:
+        """The vectors that no other one covers, in a fixed order."""
+        guards = self.guards
+        kept: list[Vector] = []
+        # A vector that covers another is the larger number, so it comes first.
+        for vector in sorted(vectors, reverse=True):
+            for other in kept:
+                if (other + guards - vector) & guards == guards:
+                    break
+            else:
+                kept.append(vector)
+        return kept
+
+
 class _Shape:
     """Components that look the same: for each kind of request the costs of its devices."""
 
-    __slots__ = ("fields", "frontiers", "kinds", "order")
+    __slots__ = ("fields", "kinds", "order")
 
     def __init__(self, kinds: tuple[tuple[Cost, ...], ...], fields: tuple[Cost, ...]) -> None:
         self.kinds = kinds
         self.fields = fields
         """(shift, guard bit) of each counter."""
         self.order = sorted((k for k in range(len(kinds)) if kinds[k]), key=lambda k: len(kinds[k]))
-        self.frontiers: dict[int, tuple[Vector, ...]] = {}
 
 
 class _Total:
@@ -57,7 +102,7 @@ class _Total:
         """(guard bit, shift, unit) of each counter of that name."""
 
     def exceeded(self, demand: Sequence[int], available: int) -> bool:
-        needed = sum(map(mul, demand, self.least))
+        needed: int = sum(map(mul, demand, self.least))
         for guard, shift, unit in self.fields:
             if guard & available:
                 needed -= ((available & guard - 1) >> shift) * unit
@@ -92,14 +137,21 @@ class Partitions:
                 0 if slot.options[0].admin else _union(o.mask for o in slot.options),
                 min(option.need for option in slot.options),
             )
+        self._shared = problem.multiple
         self._costly = problem.view.consuming & ~problem.multiple
         self._shapes: list[_Shape] = []
         self._components = self._find_components(problem) if len(self.kinds) <= MAX_KINDS else []
         self._totals = self._find_totals(problem)
+        self._fields = _Fields(self._most)
         self._state_ids: dict[tuple[int, int], int] = {}
-        self._state_frontiers: list[tuple[Vector, ...]] = []
+        self._frontiers: list[list[Vector]] = []
         self._sums: dict[tuple[int, int], int] = {}
-        self._sum_frontiers: list[tuple[Vector, ...]] = [(tuple(0 for _ in self.kinds),)]
+        self._chain: list[tuple[int, int]] = [(0, 0)]
+        """For each sum the sum and the state that it was made of."""
+        self._sum_frontiers: list[dict[Vector, tuple[Vector, Vector]]] = [{0: (0, 0)}]
+        """For each sum its maximal vectors, with the two that each was added from."""
+        self._witness: list[Vector] = []
+        self._witness_states: list[int] = []
 
     def _add_kind(self, mask: int, need: int) -> None:
         if not mask:
@@ -124,9 +176,10 @@ class Partitions:
         for slot, need in needs:
             kind = self.kind_of[slot]
             if kind >= 0:
-                demand[kind] += need
+                # A shared device may serve every request, but each of them only once.
+                demand[kind] += max(0, need - (self.kinds[kind] & self._shared).bit_count())
         for kind, mask in enumerate(self.kinds):
-            free = (mask & ~self._costly & ~picked).bit_count()
+            free = (mask & ~self._costly & ~self._shared & ~picked).bit_count()
             demand[kind] = max(0, demand[kind] - free)
         if not any(demand):
             return False
@@ -134,18 +187,54 @@ class Partitions:
             return True
         if not self._components:
             return False
-        states = sorted(
+        states = [
             self._state(component.shape, (available & component.mask) >> component.low)
             for component in self._components
-        )
+        ]
+        wanted = self._fields.pack(demand)
+        return not (self._still_witnessed(states, wanted) or self._find_witness(states, wanted))
+
+    def _still_witnessed(self, states: list[int], wanted: Vector) -> bool:
+        """Whether the last way to serve everybody still does, with one component changed."""
+        if not self._witness:
+            return False
+        changed = [
+            place for place, state in enumerate(states) if state != self._witness_states[place]
+        ]
+        if len(changed) > 1:
+            return False
+        guards = self._fields.guards
+        total = sum(self._witness) + guards - wanted
+        if changed:
+            place = changed[0]
+            total -= self._witness[place]
+            for vector in self._frontiers[states[place]]:
+                if (total + vector) & guards == guards:
+                    self._witness[place] = vector
+                    self._witness_states[place] = states[place]
+                    return True
+            return False
+        return total & guards == guards
+
+    def _find_witness(self, states: list[int], wanted: Vector) -> bool:
+        """Add up what all components can serve, and look for a sum that covers the demand."""
         # Old states come first, so that sums of what has not changed are found again.
+        order = sorted(range(len(states)), key=states.__getitem__)
         total = 0
-        for state in states:
-            total = self._sum(total, state)
-        return not any(
-            all(got >= wanted for got, wanted in zip(vector, demand, strict=True))
-            for vector in self._sum_frontiers[total]
-        )
+        for place in order:
+            total = self._sum(total, states[place])
+        guards = self._fields.guards
+        for vector in self._sum_frontiers[total]:
+            if (vector + guards - wanted) & guards == guards:
+                break
+        else:
+            return False
+        witness = [0] * len(states)
+        for place in reversed(order):
+            vector, witness[place] = self._sum_frontiers[total][vector]
+            total = self._chain[total][0]
+        self._witness, self._witness_states = witness, states
+        return True
 
     def _find_totals(self, problem: Problem) -> list[_Total]:
         """The counter names that every device of some kind consumes."""
@@ -158,10 +247,7 @@ class Partitions:
         costly = [bits(kind & self._costly) for kind in self.kinds]
         totals = []
         for fields in named.values():
-            least = [
-                min((_taken(table, candidate, fields) for candidate in candidates), default=0)
-                for candidates in costly
-            ]
+            least = [_least_taken(table, candidates, fields) for candidates in costly]
             if any(amount > 0 for amount in least) and not any(f.grows for f in fields):
                 totals.append(_Total(least, [(f.guard, f.shift, f.unit) for f in fields]))
         return totals
@@ -201,8 +287,8 @@ class Partitions:
         key = (shape, available)
         known = self._state_ids.get(key)
         if known is None:
-            known = self._state_ids[key] = len(self._state_frontiers)
-            self._state_frontiers.append(self._frontier(self._shapes[shape], available))
+            known = self._state_ids[key] = len(self._frontiers)
+            self._frontiers.append(self._frontier(self._shapes[shape], available))
         return known
 
     def _sum(self, total: int, state: int) -> int:
@@ -210,19 +296,23 @@ class Partitions:
         known = self._sums.get(key)
         if known is None:
             known = self._sums[key] = len(self._sum_frontiers)
+            clip = self._fields.clip
             sums = {
-                tuple(map(min, map(sum, zip(one, other, strict=True)), self._most))
+                clip(one + other): (one, other)
                 for one in self._sum_frontiers[total]
-                for other in self._state_frontiers[state]
+                for other in self._frontiers[state]
             }
-            self._sum_frontiers.append(_maximal(sums))
+            maximal = self._fields.maximal(sums)
+            self._sum_frontiers.append({vector: sums[vector] for vector in maximal})
+            self._chain.append(key)
         return known
 
-    def _frontier(self, shape: _Shape, available: int) -> tuple[Vector, ...]:
+    def _frontier(self, shape: _Shape, available: int) -> list[Vector]:
         """The maximal vectors that a component can serve in a state."""
         if not shape.order:
-            return (tuple(0 for _ in self.kinds),)
-        layer: dict[int, set[Vector]] = {available: {tuple(0 for _ in self.kinds)}}
+            return [0]
+        at = self._fields.at
+        layer: dict[int, set[Vector]] = {available: {0}}
         budget = MAX_STATES
         for kind in shape.order[:-1]:
             following: dict[int, set[Vector]] = {}
@@ -230,21 +320,18 @@ class Partitions:
                 reached = self._reach(shape.kinds[kind], state, self._most[kind], budget)
                 budget -= len(reached)
                 if budget <= 0:
-                    return (self._estimate(shape, available),)
+                    return [self._estimate(shape, available)]
                 for after, count in reached:
                     following.setdefault(after, set()).update(
-                        _with(vector, kind, count) for vector in vectors
+                        vector + at(kind, count) for vector in vectors
                     )
             layer = following
         last = shape.order[-1]
-        return _maximal(
-            {
-                _with(vector, last, bound)
-                for state, vectors in layer.items()
-                for bound in (self._bound(shape, last, state),)
-                for vector in vectors
-            }
-        )
+        found: set[Vector] = set()
+        for state, vectors in layer.items():
+            bound = at(last, self._bound(shape, last, state))
+            found.update(vector + bound for vector in vectors)
+        return self._fields.maximal(found)
 
     def _reach(
         self, costs: Sequence[Cost], start: int, most: int, budget: int
@@ -268,10 +355,9 @@ class Partitions:
         return reached
 
     def _estimate(self, shape: _Shape, available: int) -> Vector:
-        vector = tuple(0 for _ in self.kinds)
-        for kind in shape.order:
-            vector = _with(vector, kind, self._bound(shape, kind, available))
-        return vector
+        return sum(
+            self._fields.at(kind, self._bound(shape, kind, available)) for kind in shape.order
+        )
 
     def _bound(self, shape: _Shape, kind: int, available: int) -> int:
         """At most so many devices of one kind, by number and by each counter all take."""
@@ -293,6 +379,17 @@ class Partitions:
         return bound
 
 
+def _least_taken(table: CounterTable, candidates: list[int], fields: Sequence[Field]) -> int:
+    """The least that any of the candidates takes of counters of one name, in billionths."""
+    least = 0
+    for candidate in candidates:
+        taken = _taken(table, candidate, fields)
+        if taken <= 0:
+            return taken
+        least = min(least, taken) if least else taken
+    return least
+
+
 def _taken(table: CounterTable, candidate: int, fields: Sequence[Field]) -> int:
     """What a candidate takes of counters of one name, in billionths."""
     cost, touched = table.costs[candidate], table.touches[candidate]
@@ -301,10 +398,6 @@ def _taken(table: CounterTable, candidate: int, fields: Sequence[Field]) -> int:
         for field in fields
         if field.guard & touched
     )
-
-
-def _with(vector: Vector, place: int, value: int) -> Vector:
-    return (*vector[:place], value, *vector[place + 1 :])
 
 
 def _union(masks: Iterable[int]) -> int:
@@ -326,12 +419,3 @@ def _linked(items: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
                 apart.append(group)
         groups = [*apart, (candidates, touched)]
     return sorted(groups, key=lambda group: group[0] & -group[0])
-
-
-def _maximal(vectors: set[Vector]) -> tuple[Vector, ...]:
-    """The vectors that no other one covers, in a fixed order."""
-    kept: list[Vector] = []
-    for vector in sorted(vectors, key=lambda v: (-sum(v), v)):
-        if not any(all(a >= b for a, b in zip(other, vector, strict=True)) for other in kept):
-            kept.append(vector)
-    return tuple(kept)
