@@ -98,6 +98,8 @@ class Server:
         return self._store(key, old, new, "")
 
     def _store(self, key: Key, old: Json, new: Json, subresource: str) -> tuple["Server", int, Any]:
+        if old["metadata"].get("uid") != new["metadata"].get("uid"):
+            return self, 422, None
         if subresource == "status":
             new = {**old, "status": new.get("status") or {}}
         else:
@@ -115,8 +117,6 @@ class Server:
         return server, 200, copy.deepcopy(new)
 
     def _valid(self, old: Json, new: Json) -> bool:
-        if old["metadata"].get("uid") != new["metadata"].get("uid"):
-            return False
         if _added_finalizer_while_deleting(old, new):
             return False
         before, after = old.get("status") or {}, new["status"]
