@@ -22,9 +22,11 @@ def rule(name: str, selector: DeviceTaintSelector | None) -> DeviceTaintRule:
 
 
 def slice_of(driver: str, pool: str, *devices: str) -> ResourceSlice:
-    own = (DeviceTaint("own", "", "None"),)
-    return ResourceSlice(driver=driver, pool=pool, devices=tuple(Device(d) for d in devices[:-1])
-                         + (Device(devices[-1], taints=own),))  # fmt: skip
+    """A slice whose last device has a taint of its own."""
+    *others, last = devices
+    own = DeviceTaint("own", "", "None")
+    made = (*(Device(name) for name in others), Device(last, taints=(own,)))
+    return ResourceSlice(driver=driver, pool=pool, devices=made)
 
 
 SLICES = (slice_of("d1", "p", "a", "b"), slice_of("d2", "p", "a"), slice_of("d1", "q", "b"))
