@@ -30,14 +30,20 @@ def assemble(
 
     Raises ``NodeSelectorError`` if a device is tied to nodes by more than one term.
     """
-    results = []
-    for place, claim in enumerate(problem.plan.claims):
-        mine = [pick for pick in picks if pick[0].alternative.claim == place]
-        alternatives = [o.alternative for o in chosen if o.alternative.claim == place]
-        devices = tuple(_device(problem, option, c, share_ids) for option, c in mine)
-        selector = _node_selector(problem, claim, [candidate for _, candidate in mine])
-        results.append(AllocationResult(devices, _config(claim, alternatives), selector))
-    return tuple(results)
+    devices: list[list[DeviceRequestAllocationResult]] = [[] for _ in problem.plan.claims]
+    candidates: list[list[int]] = [[] for _ in devices]
+    for option, candidate in picks:
+        place = option.alternative.claim
+        devices[place].append(_device(problem, option, candidate, share_ids))
+        candidates[place].append(candidate)
+    return tuple(
+        AllocationResult(
+            tuple(devices[place]),
+            _config(problem, place, chosen),
+            _node_selector(problem, claim, candidates[place]),
+        )
+        for place, claim in enumerate(problem.plan.claims)
+    )
 
 
 def _device(
@@ -71,9 +77,12 @@ def _device(
 
 
 def _config(
-    claim: ResourceClaim, alternatives: Sequence[Alternative]
+    problem: Problem, place: int, chosen: Sequence[Option]
 ) -> tuple[DeviceAllocationConfiguration, ...]:
     """Configuration of the classes, once per class, then of the claim."""
+    if not problem.plan.configured[place]:
+        return ()
+    alternatives = [o.alternative for o in chosen if o.alternative.claim == place]
     entries = []
     users: dict[str, list[str]] = {}
     for alternative in alternatives:
@@ -88,7 +97,7 @@ def _config(
             DeviceAllocationConfiguration(FROM_CLASS, covered, config.opaque)
             for config in alternative.device_class.config
         ]
-    for claim_config in claim.devices.config:
+    for claim_config in problem.plan.claims[place].devices.config:
         wanted = claim_config.requests
         hits = [_names(wanted, alternative) for alternative in alternatives]
         if not wanted or any(hits):

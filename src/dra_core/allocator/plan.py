@@ -115,13 +115,15 @@ Check = ExpandAll | CheckLimit | AllocationError
 class Plan:
     """What ``Allocator.plan`` returns; give it to ``Allocator.allocate`` for each node.
 
-    ``claims`` as given; ``checks`` in order, at most one error, the last.
+    ``claims`` as given; ``checks`` in order, at most one error, the last; ``configured``
+    says for each claim whether it or a class it may use has configuration.
     """
 
     claims: tuple[ResourceClaim, ...]
     requests: tuple[Request, ...]
     constraints: tuple[Constraint, ...]
     checks: tuple[Check, ...]
+    configured: tuple[bool, ...]
 
     @property
     def error(self) -> AllocationError | None:
@@ -165,7 +167,13 @@ class Planner:
             except AllocationError as error:
                 checks.append(error)
                 break
-        return Plan(tuple(claims), tuple(requests), tuple(constraints), tuple(checks))
+        configured = [bool(claim.devices.config) for claim in claims]
+        for planned in requests:
+            if any(alternative.device_class.config for alternative in planned.alternatives):
+                configured[planned.claim] = True
+        return Plan(
+            tuple(claims), tuple(requests), tuple(constraints), tuple(checks), tuple(configured)
+        )
 
     def _request(
         self,

@@ -168,16 +168,15 @@ class Search:
         self.meter = meter
         self.conflict: Conflict | None = None
         self.stack: list[Frame] = []
-        constraints = problem.plan.constraints
-        self._distinct = [constraint.distinct for constraint in constraints]
-        bounds = tuple(0 if distinct else -1 for distinct in self._distinct)
+        self._distinct = [constraint.distinct for constraint in problem.plan.constraints]
+        bounds = tuple([0 if distinct else -1 for distinct in self._distinct])
         self.state = State(problem.available, bounds, problem.paid)
         table = problem.table
         self._costs = table.costs if table is not None else []
         self._touches = table.touches if table is not None else []
         self._consuming = problem.view.consuming if table is not None else 0
         self._tracked = problem.tracked
-        self.start = State(problem.available, bounds, problem.paid)
+        self._start = bounds
         self._lookahead: Lookahead | None = None
         self._dead: set[object] = set()
 
@@ -310,7 +309,9 @@ class Search:
         lookahead = self._lookahead
         if lookahead is None:
             lookahead = self._lookahead = Lookahead(self.problem, self.meter)
-            self.conflict = lookahead.refute(self.start)
+            self.conflict = lookahead.refute(
+                State(self.problem.available, self._start, self.problem.paid)
+            )
             if self.conflict is not None:
                 return False
         elif not frame.taken and frame.entry is not None:

@@ -9,7 +9,7 @@ threads. Slices are never changed; what taint rules add is added before
 (``dra_core.inventory.taint_rules``).
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from sortedcontainers import SortedKeyList
@@ -21,7 +21,6 @@ from dra_core.inventory.pools import PoolBucket, ResolvedPool, resolve_pool, sli
 from dra_core.inventory.problems import PoolProblem
 from dra_core.inventory.slices import StoredSlice
 from dra_core.inventory.view import NodeView
-
 
 MAX_VIEWS: Final = 100_000
 """Views kept; beyond that the oldest goes. Twenty times the largest supported cluster."""
@@ -40,27 +39,30 @@ class _Local:
 
 
 class _KeptView:
-    """A view with what it depends on."""
+    """A view with what it depends on.
 
-    __slots__ = ("labels", "shared_version", "stamp", "view")
+    ``revision`` of the inventory at which it was last known to be current.
+    """
+
+    __slots__ = ("labels", "revision", "shared_version", "stamp", "view")
 
     def __init__(
         self,
         view: NodeView,
-        labels: dict[str, str],
+        labels: Mapping[str, str],
+        revision: int,
         shared_version: int,
         stamp: _Stamp,
     ) -> None:
         self.view = view
         self.labels = labels
+        self.revision = revision
         self.shared_version = shared_version
         self.stamp = stamp
 
-    def is_current(self, node: Node, shared_version: int) -> bool:
-        return (
-            self.shared_version == shared_version
-            and self.labels == node.metadata.labels
-            and all(source.version == version for source, version in self.stamp)
+    def is_current(self, shared_version: int) -> bool:
+        return self.shared_version == shared_version and all(
+            source.version == version for source, version in self.stamp
         )
 
 
@@ -159,13 +161,17 @@ class Inventory:
         """
         key = (node.metadata.name, partitionable)
         kept = self._views.get(key)
-        if kept is not None and kept.is_current(node, self._shared_version):
-            return kept.view
+        if kept is not None and kept.labels == node.metadata.labels:
+            if kept.revision == self._revision:
+                return kept.view
+            if kept.is_current(self._shared_version):
+                kept.revision = self._revision
+                return kept.view
         view, stamp = self._build(node, partitionable)
-        labels = dict(node.metadata.labels)
         if len(self._views) >= MAX_VIEWS:
             del self._views[next(iter(self._views))]
-        self._views[key] = _KeptView(view, labels, self._shared_version, stamp)
+        labels = node.metadata.labels
+        self._views[key] = _KeptView(view, labels, self._revision, self._shared_version, stamp)
         return view
 
     def _build(self, node: Node, partitionable: bool) -> tuple[NodeView, _Stamp]:
