@@ -327,6 +327,10 @@ class Lookahead:
         """Everything that any check of the search reads of a candidate."""
         problem = self._problem
         options = [option for slot in problem.slots for option in slot.options]
+        if any(option.alternative.can_fail for option in options):
+            # Mode All takes devices in a fixed order; which of two equal ones is taken
+            # already decides whether it meets its constraint or a device in use first.
+            return candidate
         member = tuple(
             (o.mask | o.statics.selected if o.every else o.mask) >> candidate & 1
             | (o.failing >> candidate & 1) << 1

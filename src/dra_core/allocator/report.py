@@ -60,9 +60,10 @@ def _checks(problem: Problem, option: Option) -> Iterator[tuple[Reason, int]]:
     view, features, alternative = problem.view, problem.features, option.alternative
     if not features.device_binding_and_status:
         yield (RejectedFor.BINDING_CONDITIONS_OFF, ""), view.binding
-    if not option.admin:
-        yield (RejectedFor.IN_USE, ""), problem.in_use
     chosen, failing = view.derived.get(alternative.match_key, (-1, 0))
+    if not option.admin:
+        # Of what is in use only devices of the wanted kind are worth a word.
+        yield (RejectedFor.IN_USE, ""), problem.in_use & (chosen | failing)
     yield (RejectedFor.SELECTOR, ""), ~(chosen | failing)
     yield (RejectedFor.NODE, ""), view.elsewhere
     candidates = bits(chosen & ((1 << len(view.devices)) - 1))

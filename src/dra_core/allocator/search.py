@@ -274,6 +274,7 @@ class Search:
         if frame.choice >= len(options):
             return False
         frame.option = options[frame.choice]
+        frame.candidate = -1
         frame.passed = False
         frame.rest = self._candidates(frame.option)
         return True
