@@ -16,6 +16,7 @@ from typing import Final
 
 import attrs
 
+from dra_core.cel.quoting import shown
 from dra_core.errors import CelValueError
 
 _BITS: Final = {4: 32, 6: 128}
@@ -112,16 +113,16 @@ def parse_ip(text: str) -> IpAddress:
     Raises ``CelValueError`` if it is none, has a zone, or is an IPv4-mapped IPv6 address.
     """
     if "%" in text:
-        raise CelValueError(f"an IP address with a zone is not allowed: {_shown(text)}")
+        raise CelValueError(f"an IP address with a zone is not allowed: {shown(text)}")
     try:
         if len(text) > _MAX_TEXT:
             raise ipaddress.AddressValueError("too long")
         parsed = ipaddress.ip_address(text)
     except ValueError as error:
-        raise CelValueError(f"not an IP address: {_shown(text)}") from error
+        raise CelValueError(f"not an IP address: {shown(text)}") from error
     address = IpAddress(parsed.version, int(parsed))
     if address.family == 6 and address.value >> 32 == 0xFFFF:
-        raise CelValueError(f"an IPv4-mapped IPv6 address is not allowed: {_shown(text)}")
+        raise CelValueError(f"an IPv4-mapped IPv6 address is not allowed: {shown(text)}")
     return address
 
 
@@ -146,11 +147,11 @@ def parse_cidr(text: str) -> Cidr:
     """
     address_text, slash, bits = text.rpartition("/")
     if not slash:
-        raise CelValueError(f"not a network in CIDR notation, no '/': {_shown(text)}")
+        raise CelValueError(f"not a network in CIDR notation, no '/': {shown(text)}")
     address = parse_ip(address_text)
     plain = bits.isascii() and bits.isdigit() and (bits == "0" or bits[0] != "0")
     if not plain or len(bits) > 3 or int(bits) > _BITS[address.family]:
-        raise CelValueError(f"the prefix length is not valid: {_shown(text)}")
+        raise CelValueError(f"the prefix length is not valid: {shown(text)}")
     return Cidr(address, int(bits))
 
 
@@ -167,7 +168,3 @@ def _stdlib_address(ip: IpAddress) -> ipaddress.IPv4Address | ipaddress.IPv6Addr
     if ip.family == 4:
         return ipaddress.IPv4Address(ip.value)
     return ipaddress.IPv6Address(ip.value)
-
-
-def _shown(text: str) -> str:
-    return repr(text if len(text) <= 100 else text[:100] + "…")

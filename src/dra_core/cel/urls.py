@@ -22,6 +22,7 @@ from typing import Final
 
 import attrs
 
+from dra_core.cel.quoting import shown
 from dra_core.errors import CelValueError
 
 MAX_QUERY_PARAMETERS: Final = 10_000
@@ -85,13 +86,13 @@ def parse_url(text: str) -> Url:
     """
     raw = _to_bytes(text)
     try:
-        _split(raw)
+        _split(raw, via_request=True)
         raw, _, fragment = raw.partition("#")
-        parts = _split(raw)
+        parts = _split(raw, via_request=False)
         if not _escapes_valid(fragment):
             raise _Malformed("invalid escape in the fragment")
     except _Malformed as error:
-        raise CelValueError(f"not a URL: {error}: {_shown(text)}") from error
+        raise CelValueError(f"not a URL: {error}: {shown(text)}") from error
     return parts.finish(fragment)
 
 
@@ -104,7 +105,7 @@ def is_url(text: str) -> bool:
 def url_problem(text: str) -> str | None:
     """Why the text is not a request URI, or None if it is one."""
     try:
-        _split(_to_bytes(text))
+        _split(_to_bytes(text), via_request=True)
     except _Malformed as error:
         return str(error)
     return None
@@ -171,8 +172,11 @@ class _Parts:
         return text + path
 
 
-def _split(raw: str) -> _Parts:
-    """Split as a request URI. Raises ``_Malformed``."""
+def _split(raw: str, via_request: bool) -> _Parts:
+    """Split a URL. Raises ``_Malformed``.
+
+    ``via_request``: a request URI, in which "//" begins a path if there is no scheme.
+    """
     if any(char < " " or char == "\x7f" for char in raw):
         raise _Malformed("a control character")
     if not raw:
@@ -188,7 +192,8 @@ def _split(raw: str) -> _Parts:
         return _Parts(scheme, opaque=rest, force_query=force_query, query=query)
     userinfo: str | None = None
     host = ""
-    has_authority = bool(scheme) and rest.startswith("//")
+    may_have_authority = bool(scheme) or not (via_request or rest.startswith("///"))
+    has_authority = may_have_authority and rest.startswith("//")
     if has_authority:
         authority, slash, rest = rest[2:].partition("/")
         rest = slash + rest
@@ -244,15 +249,20 @@ def _parse_bracketed(host: str) -> str:
     _check_port(port)
     inner, percent, zone = host[1:close].partition("%25")
     address = _unescaped_host(inner, _host_escape_allowed)
-    full = address + _unescaped_host(percent + zone, _zone_escape_allowed)
-    try:
-        # A zone cannot be empty; ipaddress checks that, but refuses some zones netip takes.
-        ipaddress.IPv6Address(address.partition("%")[0])
-    except ValueError as error:
-        raise _Malformed("no IPv6 address in the brackets") from error
-    if full.endswith("%"):
+    # ipaddress refuses some zones that are allowed here, so it does not see the zone.
+    if not _is_ipv6(address):
+        raise _Malformed("no IPv6 address in the brackets")
+    if percent and not zone:
         raise _Malformed("an empty zone in the brackets")
-    return f"[{full}]{port}"
+    return f"[{address}{_unescaped_host(percent + zone, _zone_escape_allowed)}]{port}"
+
+
+def _is_ipv6(text: str) -> bool:
+    try:
+        ipaddress.IPv6Address(text)
+    except ValueError:
+        return False
+    return "%" not in text
 
 
 def _check_port(port: str) -> None:
@@ -319,7 +329,3 @@ def _to_bytes(text: str) -> str:
 
 def _to_text(raw: str) -> str:
     return raw.encode("latin-1").decode("utf-8", "surrogateescape")
-
-
-def _shown(text: str) -> str:
-    return repr(text if len(text) <= 100 else text[:100] + "…")

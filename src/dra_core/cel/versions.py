@@ -16,6 +16,7 @@ from typing import Final
 import attrs
 import semver
 
+from dra_core.cel.quoting import shown
 from dra_core.errors import CelValueError
 
 MAX_NUMBER: Final = 2**64 - 1
@@ -95,7 +96,7 @@ def parse_semver(text: str, normalize: bool = False) -> SemVer:
     try:
         parsed = semver.Version.parse(spelled)
     except (ValueError, TypeError) as error:
-        raise CelValueError(f"not a semantic version: {_shown(text)}") from error
+        raise CelValueError(f"not a semantic version: {shown(text)}") from error
     version = SemVer(
         parsed.major,
         parsed.minor,
@@ -120,7 +121,7 @@ def _check_numbers(version: SemVer, text: str) -> None:
     numbers = [version.major, version.minor, version.patch]
     numbers += [number for kind, number, _ in version._precedence[4] if kind == 0]
     if max(numbers) > MAX_NUMBER:
-        raise CelValueError(f"a number has more than 64 bits in the version {_shown(text)}")
+        raise CelValueError(f"a number has more than 64 bits in the version {shown(text)}")
 
 
 def _identifier_key(identifier: str) -> _Identifier:
@@ -137,7 +138,7 @@ def _normalized(text: str) -> str:
     if len(parts) < 3:
         if "+" in parts[-1] or "-" in parts[-1]:
             raise CelValueError(
-                f"a version without patch number has pre-release or build metadata: {_shown(text)}"
+                f"a version without patch number has pre-release or build metadata: {shown(text)}"
             )
         parts += ["0"] * (3 - len(parts))
     return ".".join(parts)
@@ -153,7 +154,3 @@ def _without_leading_zeros(part: str) -> str:
 def _signed(number: int) -> int:
     # The reference converts without a check: the upper half wraps around.
     return number - 2**64 if number >= 2**63 else number
-
-
-def _shown(text: str) -> str:
-    return repr(text if len(text) <= 100 else text[:100] + "…")
