@@ -10,7 +10,6 @@ import resource
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,8 +18,9 @@ import attrs
 
 from benchmarks import adapter, measure
 from benchmarks.problems import Problem
+from dra_core.api.core import Node
 
-REPEATS = 3
+REPEATS = 5
 
 
 @contextmanager
@@ -36,22 +36,19 @@ def collector_off() -> Iterator[None]:
 
 @attrs.frozen
 class Loading:
-    """Seconds of ``json.loads``, of all from text to index, and the peak in bytes."""
+    """Nanoseconds of ``json.loads``, and of all from text to index, one after the other."""
 
-    json_s: float
-    load_s: float
-    peak_bytes: int
+    json_ns: int
+    load_ns: int
 
 
-def _fastest(call: Callable[[], object]) -> float:
-    times = []
-    for _ in range(REPEATS):
-        with collector_off():
-            start = time.perf_counter()
-            kept = call()
-            times.append(time.perf_counter() - start)
-            del kept
-    return min(times)
+def _once(call: Callable[[], object]) -> int:
+    with collector_off():
+        start = measure.clock_ns()
+        kept = call()
+        ns = measure.clock_ns() - start
+        del kept
+    return ns
 
 
 def load_text(text: str) -> adapter.Loaded:
@@ -60,16 +57,22 @@ def load_text(text: str) -> adapter.Loaded:
     return adapter.load(problem)
 
 
-def loading(text: str) -> Loading:
-    """Measure loading, here and in a process of its own."""
-    json_s = _fastest(lambda: json.loads(text))
-    load_s = _fastest(lambda: load_text(text))
+def loadings(text: str) -> list[Loading]:
+    """Measure loading several times, each beside ``json.loads`` of the same text."""
+    return [
+        Loading(_once(lambda: json.loads(text)), _once(lambda: load_text(text)))
+        for _ in range(REPEATS)
+    ]
+
+
+def peak_of_loading(text: str) -> int:
+    """The peak memory, in bytes, of a new process that loads the text from a file."""
     with tempfile.NamedTemporaryFile("w", encoding="utf-8", suffix=".json") as file:
         file.write(text)
         file.flush()
         command = [sys.executable, "-m", "benchmarks.cluster", file.name]
         done = subprocess.run(command, check=True, capture_output=True, text=True)
-    return Loading(json_s, load_s, int(done.stdout))
+    return int(done.stdout)
 
 
 @attrs.frozen
@@ -93,19 +96,20 @@ def all_nodes(problem: Problem) -> tuple[list[AllNodes], list[AllNodes]]:
     names = node_names(problem)
     for _ in range(REPEATS):
         loaded = adapter.load(problem)
-        nodes = [adapter.node_called(loaded, name) for name in names]
+        nodes = [adapter.node_called(name) for name in names]
         first.append(_ask(loaded, nodes))
         warm.append(_ask(loaded, nodes))
         del loaded
     return first, warm
 
 
-def _ask(loaded: adapter.Loaded, nodes: list[object]) -> AllNodes:
+def _ask(loaded: adapter.Loaded, nodes: list[Node]) -> AllNodes:
     gc.collect()
     before = min(measure.calibrate() for _ in range(3))
-    start = time.perf_counter_ns()
-    fitting = sum(adapter.solve(loaded, node).outcome == "allocated" for node in nodes)
-    ns = time.perf_counter_ns() - start
+    start = measure.clock_ns()
+    plan = adapter.plan(loaded)
+    fitting = sum(adapter.solve(loaded, node, plan).outcome == "allocated" for node in nodes)
+    ns = measure.clock_ns() - start
     return AllNodes(ns, min(before, measure.calibrate()), fitting)
 
 

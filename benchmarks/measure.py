@@ -1,9 +1,12 @@
 """Measuring a call against a machine that changes its speed.
 
 The clock of a shared machine drifts by half within minutes. So a fixed loop, the
-calibration, is timed beside every measurement, problems are measured in rounds, each
-problem a little in each round, and what is compared is the time in units of the
-calibration of the same round.
+calibration, is timed before and after every measurement, problems are measured in
+rounds, each problem a little in each round, and what is compared is the time in units
+of the calibration beside it.
+
+Time is the processor's time of this process: nothing here waits, so on an idle machine
+it is what the clock on the wall shows, and other processes do not count.
 """
 
 import statistics
@@ -18,20 +21,23 @@ SAMPLE_NS = 10_000_000
 MIN_CALLS = 3
 
 
+clock_ns = time.process_time_ns
+
+
 def calibrate() -> int:
     """Nanoseconds of the calibration loop: dictionary writes and small arithmetic."""
-    start = time.perf_counter_ns()
+    start = clock_ns()
     x = 0
     d: dict[int, int] = {}
     for i in range(200_000):
         d[i & 1023] = x
         x = (x * 31 + i) & 0xFFFFFFFF
-    return time.perf_counter_ns() - start
+    return clock_ns() - start
 
 
 @attrs.frozen
 class Sample:
-    """One round of one problem: the median call and the round's calibration, in ns."""
+    """One round of one problem: the median call and the calibration beside it, in ns."""
 
     ns: float
     calibration_ns: int
@@ -42,9 +48,9 @@ def sample(call: Callable[[], object]) -> float:
     times: list[int] = []
     spent = 0
     while spent < SAMPLE_NS or len(times) < MIN_CALLS:
-        start = time.perf_counter_ns()
+        start = clock_ns()
         call()
-        times.append(time.perf_counter_ns() - start)
+        times.append(clock_ns() - start)
         spent += times[-1]
     return statistics.median(times)
 
@@ -55,13 +61,12 @@ def interleaved(calls: Mapping[str, Callable[[], object]], rounds: int) -> dict[
         call()
     samples: dict[str, list[Sample]] = {name: [] for name in calls}
     for _ in range(rounds):
-        calibrations = [calibrate()]
-        times = {}
+        before = calibrate()
         for name, call in calls.items():
-            times[name] = sample(call)
-            calibrations.append(calibrate())
-        for name, ns in times.items():
-            samples[name].append(Sample(ns, min(calibrations)))
+            ns = sample(call)
+            after = calibrate()
+            samples[name].append(Sample(ns, min(before, after)))
+            before = after
     return samples
 
 
