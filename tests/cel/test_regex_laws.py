@@ -1,12 +1,13 @@
 """Regular expressions against two other engines, and the work they take."""
 
 import re
+from unittest import mock
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from dra_core.cel import regex_nfa
+from dra_core.cel import regex, regex_nfa
 from dra_core.cel.regex import Regex, compile_regex
 from dra_core.cel.regex_nfa import compile_program
 from dra_core.cel.regex_parser import parse_regex
@@ -106,6 +107,26 @@ def test_reads_every_character_twice_at_most(pattern: str, length: int) -> None:
     assert steps <= 2 * len(text)
     # What is worked out beyond look-ups is at most one transition a character.
     assert expression._automaton.computed <= len(text)
+
+
+@given(wild_patterns(), wild_texts, st.integers(1, 5))
+def test_blocks_change_nothing(pattern: str, text: str, block: int) -> None:
+    """Looking at a long text block by block finds the same, reading it three times at most."""
+    expected = compile_regex(pattern).find_all(text)
+    with mock.patch.object(regex, "_BLOCK", block):
+        found, steps = compile_regex(pattern).find_all_counted(text)
+    assert found == expected
+    assert steps <= 3 * len(text)
+
+
+def test_states_of_a_long_text_are_not_kept() -> None:
+    """While matches are looked for, only the states of a block are held, and some more."""
+    text = "ab" * 20_000
+    states = regex._States(compile_regex("[ab]*c?$")._automaton, text)
+    for index in range(len(text) + 1):
+        states.at(index)
+        assert len(states._block) <= regex._BLOCK + 1
+    assert len(states._ends) == len(text) // regex._BLOCK + 2
 
 
 def test_repeated_matching_works_nothing_out() -> None:

@@ -1,5 +1,7 @@
 """What regular expressions find: characters, anchors, alternatives, repetition, case."""
 
+import copy
+import pickle
 import threading
 
 import pytest
@@ -160,8 +162,13 @@ def test_nested_repetition_ends_at_once() -> None:
 )
 def test_plain_text_patterns(pattern: str, matching: str, other: str | None) -> None:
     """A text with or without anchors, which is looked for without the automaton."""
-    assert compile_regex(pattern).search(matching)
-    assert other is None or not compile_regex(pattern).search(other)
+    expression = compile_regex(pattern)
+    found = expression.find(matching)
+    assert expression.search(matching)
+    assert [found] == expression.find_all(matching, 1)
+    if other is not None:
+        assert not expression.search(other)
+        assert expression.find(other) is None
 
 
 # --- classes ---------------------------------------------------------------------------
@@ -328,6 +335,15 @@ def test_threads_share_an_expression(monkeypatch: pytest.MonkeyPatch) -> None:
     for thread in threads:
         thread.join()
     assert wrong == []
+
+
+def test_expression_can_be_copied() -> None:
+    """An expression that has matched can be pickled and copied: its pattern is compiled anew."""
+    expression = compile_regex("(a+)+$")
+    expression.search("aaa")
+    for other in (pickle.loads(pickle.dumps(expression)), copy.deepcopy(expression)):
+        assert other.pattern == expression.pattern
+        assert other.find("baa") == "aa"
 
 
 def test_expression_shows_its_pattern() -> None:

@@ -39,7 +39,7 @@ from dra_core.cel.regex_tree import (
     Repeat,
 )
 
-MAX_REMEMBERED: Final = 10_000
+MAX_REMEMBERED: Final = 5_000
 """Transitions that one automaton remembers before it starts anew."""
 
 _NEIGHBOURS: Final = (
