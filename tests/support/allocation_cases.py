@@ -8,7 +8,7 @@ the twin.
 from collections.abc import Callable
 from typing import Any
 
-from dra_core.allocator.results import Allocated, Undecided, Unsatisfiable
+from dra_core.allocator.results import Allocated, Outcome, Unsatisfiable
 from dra_core.api.names import DeviceId, SharedDeviceId
 from dra_core.api.wire import (
     decode_device_class,
@@ -51,7 +51,7 @@ def _device(entry: Json) -> DeviceId:
     return DeviceId(entry["driver"], entry["pool"], entry["device"])
 
 
-def answer(call: Callable[[], Allocated | Unsatisfiable | Undecided]) -> Json:
+def answer(call: Callable[[], Outcome]) -> Json:
     """What a call came to, in the form of the recorded answers."""
     try:
         outcome = call()
