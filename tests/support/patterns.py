@@ -117,8 +117,10 @@ def _reached(
 
 
 def _reads(program: Program, instruction: int, char: str) -> bool:
+    if program.literal_masks.get(char, 0) >> instruction & 1:
+        return True
     return any(
-        mask >> instruction & 1 and chars.contains(char) for chars, mask in program.char_masks
+        mask >> instruction & 1 and chars.contains(char) for chars, mask in program.set_masks
     )
 
 

@@ -17,9 +17,10 @@ MAX_REPEAT: Final = 1_000
 """Largest repetition count, also multiplied over nested ones, as in Go."""
 MAX_HEIGHT: Final = 1_000
 """Deepest nesting of the tree, as in Go."""
-MAX_INSTRUCTIONS: Final = 10_000
-"""Largest compiled program. Go allows about 3 million; here a step of the matcher may
-cost time in proportion to the program, and this keeps it below some milliseconds."""
+MAX_INSTRUCTIONS: Final = 20_000
+"""Largest compiled program. Any pattern without counted repetition that fits a selector
+(10 KiB) needs less. Go allows some 3 million; here a transition that is worked out for
+the first time costs time in proportion to the program, at worst some milliseconds."""
 
 
 class Assertion(IntFlag):
