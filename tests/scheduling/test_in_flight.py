@@ -608,6 +608,18 @@ def test_full_list_ends_what_it_does_not_show(t: Tracked) -> None:
     assert t.freed == ["late"]
 
 
+def test_full_list_with_another_incarnation(t: Tracked) -> None:
+    """So does a list that shows another, older object of that name."""
+    ours = with_uid(C, "new")
+    t.tracker.start([with_devices(ours, D1)], P1)
+    t.tracker.succeeded("new", with_devices(at(ours, 20), D1))
+    t.cache.observe_all([C], "19")
+    assert t.in_use() == {D1}
+    t.cache.observe_all([C], "20")
+    assert t.in_use() == set()
+    assert t.freed == ["c"]
+
+
 def test_success_after_a_full_list_without_it(t: Tracked) -> None:
     """If such a list came before the answer, the entry ends with the answer."""
     picked = claim("late", D1)

@@ -283,8 +283,7 @@ class ClaimTracker:
             key = entry.claim.metadata.key
             if self._same(key, entry.uid) is not None:
                 self._cache.restore(key)
-            # What counts is what the cache shows now: it may have the allocation after all.
-            self._end(entry.uid, self._same(key, entry.uid))
+            self._end(entry.uid)
 
     def abort(self, session: Hashable) -> None:
         """Remove all entries of a session whose allocations are not written.
@@ -323,7 +322,6 @@ class ClaimTracker:
 
         Raises, changing nothing, WrongTypeError, NoUsableNameError, UnreadableVersionError.
         """
-        key = written.metadata.key
         with self._cache.atomic():
             try:
                 self._cache.assume(written)
@@ -333,7 +331,7 @@ class ClaimTracker:
             except (ObjectNotFoundError, ObjectReplacedError):
                 self._await(uid, written)
                 return
-            self._end(self._created.get(uid, uid), self._same(key, written.metadata.uid))
+            self._end(self._created.get(uid, uid), written)
 
     def _await(self, uid: str, written: ResourceClaim) -> None:
         """Keep an entry until the cache has caught up with the written claim."""
@@ -342,9 +340,9 @@ class ClaimTracker:
         if entry is None:
             return
         known = self._cache.find(key)
-        shown = self._complete if known is None else self._cache.version_of(known)
-        if entry.gone or shown >= version:
-            self._end(entry.uid, None)
+        passed = known is not None and self._cache.version_of(known) >= version
+        if entry.gone or passed or self._complete >= version:
+            self._end(entry.uid)
             return
         self._forget_awaited(entry)
         self._entries[entry.uid] = attrs.evolve(entry, users=(), awaited=written)
@@ -358,8 +356,8 @@ class ClaimTracker:
         if not self._awaiting[key]:
             del self._awaiting[key]
 
-    def _end(self, uid: str, stored: ResourceClaim | None) -> None:
-        """Remove an entry; ``stored`` is the cached claim that should hold its allocation."""
+    def _end(self, uid: str, written: ResourceClaim | None = None) -> None:
+        """Remove an entry; an event unless the cache shows its claim as allocated."""
         entry = self._entries.pop(uid, None)
         if entry is None:
             return
@@ -367,8 +365,14 @@ class ClaimTracker:
         if entry.made_up:
             del self._created[entry.made_up]
         self._ledger.remove(self._holdings(entry.claim))
-        if stored is None or stored.allocation is None:
+        # A claim made up in memory is another object than what was written for it.
+        forms = (entry.claim, entry.awaited, written)
+        if not any(form is not None and self._is_stored(form) for form in forms):
             self._handlers.tell(DevicesFreed(entry.claim))
+
+    def _is_stored(self, claim: ResourceClaim) -> bool:
+        cached = self._same(claim.metadata.key, claim.metadata.uid)
+        return cached is not None and cached.allocation is not None
 
     # --- events ----------------------------------------------------------------------
 
@@ -407,22 +411,22 @@ class ClaimTracker:
             awaited = self._entries[uid].awaited
             if awaited is None:
                 continue
-            same = shown.metadata.uid == awaited.metadata.uid
             version_of = self._cache.version_of
-            if new is not None and version_of(new) >= version_of(awaited):
-                self._end(uid, new if same else None)
-            elif new is None and same:
-                self._end(uid, None)
+            if new is None:
+                caught_up = shown.metadata.uid == awaited.metadata.uid
+            else:
+                caught_up = version_of(new) >= version_of(awaited)
+            if caught_up:
+                self._end(uid)
 
     def _listed(self, version: ResourceVersion) -> None:
         """The informer listed everything at a version: what it should show and did not is gone."""
         self._complete = max(self._complete, version)
-        for key, uids in list(self._awaiting.items()):
+        for uids in list(self._awaiting.values()):
             for uid in list(uids):
                 awaited = self._entries[uid].awaited
-                due = awaited is not None and self._cache.version_of(awaited) <= version
-                if due and self._cache.find(key) is None:
-                    self._end(uid, None)
+                if awaited is not None and self._cache.version_of(awaited) <= version:
+                    self._end(uid)
 
     # --- inside ----------------------------------------------------------------------
 
