@@ -31,19 +31,25 @@ from dra_core.cel.ast import (
     trampoline,
 )
 from dra_core.cel.emitter import MAX_DEPTH, Block, Module
-from dra_core.cel.inline import CLASSES, TEMPLATES
+from dra_core.cel.inline import (
+    CLASSES,
+    TEMPLATES,
+    Code,
+    fold_call,
+    is_known,
+    result_type,
+    wanted_types,
+    with_guard,
+)
 from dra_core.cel.library import dispatch
 from dra_core.cel.library_lists import sort_by
 from dra_core.cel.library_regex import PATTERN_FUNCTIONS, bind_pattern
-from dra_core.cel.problems import BudgetExceeded, EvalProblem
-from dra_core.cel.types import BOOL, DYN, INT, STRING, Type
+from dra_core.cel.literals import SetTest, is_set_test
+from dra_core.cel.problems import FAULTS
+from dra_core.cel.types import BOOL, DYN, Type
 from dra_core.cel.values import MISSING, NONE, MapValue, OptionalValue, UInt
 from dra_core.cel.versions import SemVer
-from dra_core.errors import DraError
 from dra_core.values.quantity import Quantity
-
-FAULTS: Final = (EvalProblem, DraError)
-"""What an evaluation may fail with and an operator may absorb."""
 
 HELPERS: Final[dict[str, Any]] = {
     "Faults": FAULTS,
@@ -67,20 +73,6 @@ HELPERS: Final[dict[str, Any]] = {
     "sort_by": sort_by,
 }
 """Names that generated code may use."""
-
-
-class Code(NamedTuple):
-    """What a node became: an expression without side effects, or a place not read yet.
-
-    ``type`` is what the value has for certain, whatever the checker says: types that
-    passed through ``dyn`` may be wrong at run time. ``constant`` is the node if the value
-    is known.
-    """
-
-    text: str
-    type: Type = DYN
-    place: Place | None = None
-    constant: Const | None = None
 
 
 class Variable(NamedTuple):
@@ -240,7 +232,9 @@ class Compiler:
         return Code(self._module.assign(condition, node.offset), BOOL)
 
     def _called(self, node: Call, codes: list[Code]) -> Code:
-        folded = _fold(node, codes)
+        if is_set_test(node) and codes[0].constant is None:
+            return self._set_test(node, codes[0])
+        folded = fold_call(node, codes)
         if folded is not None:
             return Code(self._module.constant(folded.value), folded.type, constant=folded)
         inlined = self._inlined(node, codes)
@@ -248,25 +242,33 @@ class Compiler:
             return inlined
         function = self._module.constant(self._function(node, codes))
         call = f"{function}({', '.join(code.text for code in codes)})"
-        result = _result_type(node)
+        result = result_type(node)
         return Code(self._module.assign(call, node.offset, fallible=True), result)
+
+    def _set_test(self, node: Call, code: Code) -> Code:
+        items = node.args[1]
+        test = SetTest(items.value if isinstance(items, Const) else ())
+        slow, texts = self._module.constant(test), self._module.constant(test.texts)
+        name = self._name(code, node.offset)
+        expression = f"{name} in {texts} if {name}.__class__ is str else {slow}({name})"
+        return Code(self._module.assign(expression, node.offset, fallible=True), BOOL)
 
     def _function(self, node: Call, codes: list[Code]) -> Any:
         if node.function in PATTERN_FUNCTIONS and codes[1].constant is not None:
             pattern = codes[1].constant.value
             if isinstance(pattern, str) and len(node.overloads) == 1:
                 bound = bind_pattern(node.function, pattern)
-                return _with_guard(node, bound)
+                return with_guard(node, bound)
         if len(node.overloads) == 1:
             row = node.overloads[0]
-            known = (_known(code.type, t) for code, t in zip(codes, row.args, strict=True))
+            known = (is_known(code.type, t) for code, t in zip(codes, row.args, strict=True))
             if all(known):
                 return row.run
         return dispatch(node.overloads)
 
     def _inlined(self, node: Call, codes: list[Code]) -> Code | None:
         """The call as an expression, if the types that are needed are known or cheap to test."""
-        wanted = _wanted_types(node, codes)
+        wanted = wanted_types(node, codes)
         template = TEMPLATES.get((node.function, wanted))
         if template is None:
             return None
@@ -283,7 +285,7 @@ class Compiler:
             fallback = f"{slow}({', '.join(names)})"
             expression = f"({expression}) if {' and '.join(tests)} else {fallback}"
         text = self._module.assign(expression, node.offset, fallible=bool(tests))
-        return Code(text, _result_type(node))
+        return Code(text, result_type(node))
 
     def _or_value(self, node: Call) -> Visit[Code]:
         """``a.orValue(b)`` and ``a.or(b)``: ``b`` is evaluated only if it is needed."""
@@ -513,62 +515,6 @@ class Compiler:
         return Code(result)
 
 
-def _wanted_types(node: Call, codes: list[Code]) -> tuple[str, ...]:
-    """The types that an inlined call would need, by what is known and what rows ask for."""
-    if node.function in ("_==_", "_!=_"):
-        known = next((code.type.name for code in codes if code.type.name in CLASSES), "")
-        return (known,) * len(codes)
-    if len(node.overloads) == 1:
-        return tuple(t.name for t in node.overloads[0].args)
-    known = next((code.type.name for code in codes if code.type.name in CLASSES), "")
-    return (known,) * len(codes)
-
-
-def _result_type(node: Call) -> Type:
-    """The type that a call's result has for certain."""
-    results = {row.result for row in node.overloads}
-    result = results.pop()
-    if results or result.name in ("$", "dyn"):
-        return DYN
-    return Type(result.name)
-
-
-def _known(actual: Type, wanted: Type) -> bool:
-    if wanted.name in ("dyn", "$"):
-        return True
-    return actual.name == wanted.name and not wanted.params
-
-
-def _with_guard(node: Call, bound: Any) -> Any:
-    row = node.overloads[0]
-
-    def call(*args: Any) -> Any:
-        if not row.accepts(args):
-            return dispatch(node.overloads)(*args)
-        return bound(*args)
-
-    return call
-
-
-MAX_FOLDED: Final = 10_000
-"""Results of more elements are not kept as constants."""
-
-
-def _fold(node: Call, codes: list[Code]) -> Const | None:
-    """The result of a call whose arguments are all known, if it has one."""
-    constants = [code.constant for code in codes]
-    if any(constant is None for constant in constants) or node.function.startswith("lists."):
-        return None
-    args = [constant.value for constant in constants if constant is not None]
-    try:
-        value = dispatch(node.overloads)(*args)
-    except (*FAULTS, BudgetExceeded):
-        return None
-    if isinstance(value, str | bytes | tuple) and len(value) > MAX_FOLDED:
-        return None
-    return Const(node.offset, value, _result_type(node))
-
-
 _LOOPS: Final[dict[str, Callable[..., Visit[Code]]]] = {
     "all": Compiler._quantifier,
     "exists": Compiler._quantifier,
@@ -596,5 +542,3 @@ _VISITORS: Final[dict[type[Node], Callable[[Compiler, Any], Visit[Code]]]] = {
     Bind: Compiler._bind,
     OptionalMap: Compiler._optional_map,
 }
-
-__all__ = ["FAULTS", "HELPERS", "INT", "STRING", "Code", "Compiler", "Variable"]

@@ -19,10 +19,14 @@ from dra_core.cel.emitter import Module
 from dra_core.cel.environment import Environment
 from dra_core.cel.problems import EvalProblem
 from dra_core.cel.runtime import GUARD_HINT
+from dra_core.cel.sizes import Shape
 from dra_core.cel.types import BOOL, DYN, QUANTITY, STRING, Type, map_of
 from dra_core.cel.values import MISSING, MapValue, Value
 from dra_core.cel.versions import SemVer, parse_semver
 from dra_core.errors import CelValueError
+
+DEVICE_PARAMETERS: Final = ("driver", "device")
+"""What a compiled selector is given."""
 
 DEVICE: Final = Type("kubernetes.DRADevice")
 
@@ -352,6 +356,20 @@ def _source(module: Module, which: str) -> str:
 # --- what an expression reads --------------------------------------------------------------
 
 
+@attrs.frozen
+class SelectorReads:
+    """What a selector reads of a device.
+
+    ``attributes`` and ``capacity`` are (domain, name) pairs in the order of the text, or
+    ``None`` if any of them may be read.
+    """
+
+    driver: bool
+    allow_multiple: bool
+    attributes: tuple[tuple[str, str], ...] | None
+    capacity: tuple[tuple[str, str], ...] | None
+
+
 class Reads:
     """What an expression reads of a device, as found while compiling it.
 
@@ -375,6 +393,15 @@ class Reads:
         setattr(self, which, None)
         self.driver = True
 
+    def frozen(self) -> SelectorReads:
+        """What was noted."""
+        return SelectorReads(
+            self.driver,
+            self.allow_multiple,
+            None if self.attributes is None else tuple(self.attributes),
+            None if self.capacity is None else tuple(self.capacity),
+        )
+
 
 FIELDS: Final = {
     DEVICE.name: {
@@ -386,6 +413,27 @@ FIELDS: Final = {
 }
 
 
+# Limits of resource.k8s.io: DriverNameMaxLength, DeviceMaxDomainLength, DeviceMaxIDLength,
+# DeviceAttributeMaxValueLength, ResourceSliceMaxAttributesAndCapacitiesPerDevice.
+_DRIVER_LENGTH: Final = 63
+_DOMAIN_LENGTH: Final = 63
+_NAME_LENGTH: Final = 32
+_VALUE_LENGTH: Final = 64
+_MOST_NAMES: Final = 32
+
+_DOMAIN_KEY: Final = Shape(_DOMAIN_LENGTH)
+_NAMES: Final = Shape(_MOST_NAMES, Shape(_NAME_LENGTH), Shape(_VALUE_LENGTH), open=True)
+_AMOUNTS: Final = Shape(_MOST_NAMES, Shape(_NAME_LENGTH))
+_SHAPE: Final = Shape(
+    0,
+    fields={
+        "driver": Shape(_DRIVER_LENGTH),
+        "attributes": Shape(_MOST_NAMES, _DOMAIN_KEY, _NAMES),
+        "capacity": Shape(_MOST_NAMES, _DOMAIN_KEY, _AMOUNTS),
+    },
+)
+
+
 def device_environment() -> Environment:
     """The environment of device selectors."""
-    return Environment({"device": DEVICE}, FIELDS)
+    return Environment({"device": DEVICE}, FIELDS, shapes={"device": _SHAPE})

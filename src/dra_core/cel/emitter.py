@@ -62,7 +62,7 @@ class Module:
         if value is None or value is True or value is False:
             return repr(value)
         if value.__class__ is int and 0 <= value < 2**31:
-            return repr(value)
+            return f"({value})"  # a part of it could not be named otherwise
         known = self._constants.get(id(value))
         if known is not None:
             return known

@@ -17,6 +17,7 @@ from dra_core.cel import (
     library_text,
 )
 from dra_core.cel.library import Library
+from dra_core.cel.sizes import Shape
 from dra_core.cel.types import (
     BOOL,
     BYTES,
@@ -69,9 +70,10 @@ class Environment:
 
     ``fields`` gives the fields of object types by the type's name. ``parameters`` are the
     names of the arguments of a compiled expression; what reads a variable is given them.
-    ``readers`` has a function per variable from those arguments to the CEL value.
+    ``shapes`` gives the largest sizes of variables, for estimates of cost.
     """
 
     variables: Mapping[str, Type]
     fields: Mapping[str, Mapping[str, Type]] = attrs.field(factory=dict)
     library: Library = LANGUAGE
+    shapes: Mapping[str, Shape] = attrs.field(factory=dict)

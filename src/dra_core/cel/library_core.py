@@ -31,6 +31,7 @@ from dra_core.cel.values import (
     Value,
     compare_numbers,
     equal,
+    text_of_double,
     type_of,
 )
 
@@ -301,23 +302,6 @@ def _bool_of_text(text: str) -> bool:
     if text not in _BOOLS:
         raise EvalProblem(f"{text[:40]!r} is not a bool")
     return _BOOLS[text]
-
-
-def text_of_double(value: float) -> str:
-    """The shortest decimal text, an exponent only for very large or small ones."""
-    if math.isnan(value):
-        return "NaN"
-    if math.isinf(value):
-        return "+Inf" if value > 0 else "-Inf"
-    text = repr(value)
-    mantissa, exponent_mark, exponent = text.partition("e")
-    if exponent_mark:
-        digits = mantissa.removesuffix(".0")
-        return f"{digits}e{exponent[0]}{exponent[1:].rjust(2, '0')}"
-    number = text.removesuffix(".0")
-    if abs(value) >= 1e16 and len(number) > 21:
-        return number
-    return number
 
 
 def _text_of_bytes(value: bytes) -> str:

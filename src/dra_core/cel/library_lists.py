@@ -11,10 +11,10 @@ from typing import Final
 
 from dra_core.cel import cost
 from dra_core.cel.library import Row, function, member
-from dra_core.cel.library_core import MAX_SIZE, grown, in_list, int64, uint64
+from dra_core.cel.library_core import MAX_SIZE, in_list, int64, uint64
 from dra_core.cel.problems import BudgetExceeded, EvalProblem
 from dra_core.cel.times import Duration, Timestamp
-from dra_core.cel.values import MISSING, NONE, MapValue, OptionalValue, UInt, Value, equal, type_of
+from dra_core.cel.values import MISSING, NONE, MapValue, OptionalValue, UInt, Value, equal
 
 MAX_INCLUDES: Final = 48
 """``includes`` looks at that many elements (the most values an attribute may have)."""
@@ -137,7 +137,7 @@ def _kubernetes_lists() -> Iterable[Row]:
         yield member("sum", f"list({t})", t, _ordered(_SUMS[t]), cost=cost.TRAVERSAL)
     yield member("indexOf", "list(A), A", "int", _index_of, cost=cost.TRAVERSAL)
     yield member("lastIndexOf", "list(A), A", "int", _last_index_of, cost=cost.TRAVERSAL)
-    yield member("includes", "dyn, dyn", "bool", includes)
+    yield member("includes", "dyn, dyn", "bool", includes, cost=cost.INCLUDES)
 
 
 # --- cel-go's lists --------------------------------------------------------------------------
@@ -204,14 +204,14 @@ def _distinct(items: List) -> List:
 
 
 def _language_lists() -> Iterable[Row]:
-    yield function("lists.range", "int", "list(int)", _range, cost=cost.NEW_LIST)
-    yield member("slice", "list(T), int, int", "list(T)", _slice, cost=cost.NEW_LIST)
+    yield function("lists.range", "int", "list(int)", _range, cost=cost.RANGE)
+    yield member("slice", "list(T), int, int", "list(T)", _slice, eager=False, cost=cost.SLICE)
     yield member("flatten", "list(list(T))", "list(T)", _flatten, cost=cost.FLATTEN)
     yield member("flatten", "list(dyn), int", "list(dyn)", _flatten, cost=cost.FLATTEN)
-    yield member("reverse", "list(T)", "list(T)", lambda a: a[::-1], cost=cost.NEW_LIST)
-    yield member("distinct", "list(T)", "list(T)", _distinct, cost=cost.SELF_COMPARE)
+    yield member("reverse", "list(T)", "list(T)", lambda a: a[::-1], cost=cost.REVERSE)
+    yield member("distinct", "list(T)", "list(T)", _distinct, cost=cost.DISTINCT)
     for t in _COMPARABLE:
-        yield member("sort", f"list({t})", f"list({t})", _sort, cost=cost.SELF_COMPARE)
+        yield member("sort", f"list({t})", f"list({t})", _sort, cost=cost.SORT)
     for t in _COMPARABLE:
         yield member("@sortBy", f"list(T), list({t})", "list(T)", sort_by, cost=cost.SORT_BY)
     yield member("first", "list(T)", "optional(T)", lambda a: OptionalValue(a[0]) if a else NONE)
@@ -303,5 +303,3 @@ _SHAPES: Final = (
 )
 
 ROWS: Final = (*_kubernetes_lists(), *_language_lists(), *_SETS, *_OPTIONALS, *_SHAPES)
-
-__all__ = ["ROWS", "grown", "has_value", "includes", "optional_value", "sort_by", "type_of"]

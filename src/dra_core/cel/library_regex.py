@@ -54,7 +54,7 @@ def bind_pattern(name: str, pattern: str) -> Callable[..., Value]:
 
 
 ROWS: Final = (
-    function("matches", "string, string", "bool", _matches, cost=cost.MATCHES),
+    function("matches", "string, string", "bool", _matches),
     member("matches", "string, string", "bool", _matches, cost=cost.MATCHES),
     member("find", "string, string", "string", _find, cost=cost.FIND),
     member("findAll", "string, string", "list(string)", _find_all, cost=cost.FIND),

@@ -113,22 +113,25 @@ ROWS: Final = (
     member("indexOf", "string, string, int", "int", _index_of, cost=cost.TRAVERSAL),
     member("lastIndexOf", "string, string", "int", _last_index_of, cost=cost.TRAVERSAL),
     member("lastIndexOf", "string, string, int", "int", _last_index_of_before, cost=cost.TRAVERSAL),
-    member("lowerAscii", "string", "string", lambda a: a.translate(_LOWER), cost=cost.SCAN),
-    member("upperAscii", "string", "string", lambda a: a.translate(_UPPER), cost=cost.SCAN),
-    member("trim", "string", "string", lambda a: a.strip(_BLANKS), cost=cost.SCAN),
-    member("substring", "string, int", "string", _substring, cost=cost.SCAN),
-    member("substring", "string, int, int", "string", _substring, cost=cost.SCAN),
+    member("lowerAscii", "string", "string", lambda a: a.translate(_LOWER), cost=cost.SCAN_KEEP),
+    member("upperAscii", "string", "string", lambda a: a.translate(_UPPER), cost=cost.SCAN_KEEP),
+    member("trim", "string", "string", lambda a: a.strip(_BLANKS), cost=cost.SCAN_KEEP),
+    member("substring", "string, int", "string", _substring, cost=cost.SCAN_KEEP),
+    member("substring", "string, int, int", "string", _substring, cost=cost.SCAN_KEEP),
     member(
-        "replace", "string, string, string", "string", _replace, cost=cost.SCAN_TWICE, grows=True
+        "replace", "string, string, string", "string", _replace, cost=cost.REPLACE, grows=True
     ),
     member(
-        "replace", "string, string, string, int", "string", _replace, cost=cost.SCAN_TWICE,
+        "replace", "string, string, string, int", "string", _replace, cost=cost.REPLACE,
         grows=True,
     ),
-    member("split", "string, string", "list(string)", _split, cost=cost.SCAN_TWICE),
-    member("split", "string, string, int", "list(string)", _split, cost=cost.SCAN_TWICE),
+    member("split", "string, string", "list(string)", _split, cost=cost.SPLIT),
+    member("split", "string, string, int", "list(string)", _split, cost=cost.SPLIT),
     member("join", "list(string)", "string", _join, cost=cost.JOIN, grows=True),
     member("join", "list(string), string", "string", _join, cost=cost.JOIN, grows=True),
-    member("format", "string, list(dyn)", "string", format_text, eager=False, grows=True),
-    function("strings.quote", "string", "string", _quote, grows=True),
+    member(
+        "format", "string, list(dyn)", "string", format_text, cost=cost.FORMAT, eager=False,
+        grows=True,
+    ),
+    function("strings.quote", "string", "string", _quote, cost=cost.QUOTE, grows=True),
 )  # fmt: skip

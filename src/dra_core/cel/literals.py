@@ -20,12 +20,14 @@ from dra_core.cel.ast import (
     trampoline,
 )
 from dra_core.cel.library import dispatch
+from dra_core.cel.library_core import in_list
 from dra_core.cel.library_regex import PATTERN_FUNCTIONS
 from dra_core.cel.problems import BudgetExceeded, CompileProblem, EvalProblem
 from dra_core.cel.regex import compile_regex
 from dra_core.cel.text_format import check_format
 from dra_core.cel.types import Type
-from dra_core.cel.values import MapValue
+from dra_core.cel.values import MapValue, Value
+from dra_core.cel.versions import SemVer
 from dra_core.errors import DraError
 
 CONVERSIONS: Final = frozenset(
@@ -121,6 +123,10 @@ def _folded_call(node: Call) -> Node:
                 compile_regex(pattern.value)
             except DraError as problem:
                 raise CompileProblem(pattern.offset, str(problem)) from None
+    if is_set_test(node):
+        items = node.args[1]
+        empty = isinstance(items, Const) and not items.value
+        return Const(node.offset, False, node.type) if empty else node
     if node.member or node.function not in CONVERSIONS or len(node.args) != 1:
         return node
     (arg,) = node.args
@@ -133,6 +139,25 @@ def _folded_call(node: Call) -> Node:
     except (DraError, BudgetExceeded) as error:
         raise CompileProblem(node.offset, str(error)) from None
     return Const(node.offset, value, node.type)
+
+
+class SetTest:
+    """``in`` for a constant list of primitives."""
+
+    __slots__ = ("items", "texts")
+
+    def __init__(self, items: tuple[Value, ...]) -> None:
+        self.items = items
+        self.texts = frozenset(item for item in items if item.__class__ is str)
+
+    def __call__(self, value: Value) -> bool:
+        """Whether the value equals an item. Raises EvalProblem for a version, which the
+        reference cannot look up in a set."""
+        if value.__class__ is str:
+            return value in self.texts
+        if value.__class__ is SemVer:
+            raise EvalProblem("a version cannot be looked up in a list of constants")
+        return in_list(value, self.items)
 
 
 def is_set_test(node: Call) -> bool:

@@ -5,6 +5,10 @@ offset, and the turning of offsets into lines and columns. ``dra_core.cel.select
 turns them into the public errors of ``dra_core.errors``.
 """
 
+from typing import Final
+
+from dra_core.errors import DraError
+
 
 class CompileProblem(Exception):
     """The text is no valid selector: ``problem`` at ``offset`` (code points from 0)."""
@@ -35,6 +39,10 @@ class BudgetExceeded(Exception):
     def __init__(self, problem: str) -> None:
         super().__init__(problem)
         self.problem = problem
+
+
+FAULTS: Final = (EvalProblem, DraError)
+"""What an evaluation may fail with and an operator may absorb."""
 
 
 def line_and_column(text: str, offset: int) -> tuple[int, int]:

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 from dra_core.cel.problems import BudgetExceeded, EvalProblem
 from dra_core.cel.types import Type
-from dra_core.cel.values import MapValue, UInt, Value, type_of
+from dra_core.cel.values import MapValue, UInt, Value, text_of_double, type_of
 
 MAX_FORMATTED: Final = 10_000_000
 """The longest text that ``format()`` builds, in characters."""
@@ -147,8 +147,6 @@ def _as_text(out: _Output, value: Value, clause: Clause) -> None:
 
 
 def _plain(value: Value, clause: Clause) -> str:
-    from dra_core.cel.library_core import text_of_double
-
     kind = value.__class__
     if kind is str:
         return str(value)

@@ -18,6 +18,7 @@ type               types.Type, without parameters
 ``1 == True`` in Python, so nothing here compares values of unknown types with ``==``.
 """
 
+import math
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
@@ -244,11 +245,28 @@ def compare_numbers(left: int | float, right: int | float) -> int | None:
     return 0 if left == right else None
 
 
+def text_of_double(value: float) -> str:
+    """The shortest decimal text, an exponent only for very large or small ones."""
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "+Inf" if value > 0 else "-Inf"
+    text = repr(value)
+    mantissa, exponent_mark, exponent = text.partition("e")
+    if exponent_mark:
+        digits = mantissa.removesuffix(".0")
+        return f"{digits}e{exponent[0]}{exponent[1:].rjust(2, '0')}"
+    number = text.removesuffix(".0")
+    if abs(value) >= 1e16 and len(number) > 21:
+        return number
+    return number
+
+
 def size_of(value: Value) -> int:
     """How large the reference counts a value in costs: its ``size()``, or 1."""
     kind = value.__class__
     if kind is str or kind is bytes or kind is tuple:
-        return int(len(value))
+        return len(value)
     if isinstance(value, MapValue):
         return value.size()
     if isinstance(value, Cidr):
