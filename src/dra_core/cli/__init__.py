@@ -1,0 +1,82 @@
+"""The command line. Below this package nothing reads files, prints or knows the time.
+
+What may live here: ``main``, which picks the command and turns what went wrong into an
+exit code. Every command has a module; ``documents`` and ``load`` read, ``judge`` works,
+``text`` and ``structured`` show.
+
+YAML and the progress bar need the extra ``cli``; JSON works without it.
+"""
+
+import io
+import os
+import shutil
+import sys
+from argparse import Namespace
+from collections.abc import Sequence
+
+from dra_core.cli import arguments, batch, structured, text
+from dra_core.cli.allocate import allocate
+from dra_core.cli.judge import exit_code
+from dra_core.cli.lint import lint
+from dra_core.errors import DraError
+
+BAD_INPUT = 2
+INTERRUPTED = 130
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; returns the exit code. ``argv``: arguments, default those given."""
+    options = arguments.parse(argv)
+    _print_anything()
+    try:
+        return _COMMANDS[options.command](options)
+    except DraError as error:
+        print(f"dra-core: {text.printable(str(error))}", file=sys.stderr)
+        return BAD_INPUT
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        # The reader went away, as head(1) does. Python would complain once more when it
+        # flushes at exit, so there has to be something that takes the rest.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+
+
+def _print_anything() -> None:
+    """Characters that the terminal's encoding lacks are escaped instead of raising."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _allocate(options: Namespace) -> int:
+    report = allocate(options)
+    if options.output == "text":
+        for line in text.render(report, _width()):
+            print(line)
+    else:
+        form = structured.as_json if options.output == "json" else structured.as_yaml
+        print(form(structured.report_json(report)))
+    sys.stdout.flush()
+    return exit_code(report.answers)
+
+
+def _width() -> int:
+    """The width of the terminal; a fixed one for files and pipes."""
+    return max(shutil.get_terminal_size().columns, 60) if sys.stdout.isatty() else 100
+
+
+def _lint(options: Namespace) -> int:
+    found = lint(options.files)
+    for line in found.lines():
+        print(text.printable(line))
+    sys.stdout.flush()
+    return found.exit_code
+
+
+def _batch(options: Namespace) -> int:
+    batch.run(batch.answerer(options.kind, options.repeat), sys.stdin.buffer, sys.stdout)
+    return 0
+
+
+_COMMANDS = {"allocate": _allocate, "lint": _lint, "batch": _batch}
