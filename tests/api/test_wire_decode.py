@@ -279,3 +279,14 @@ def test_any_mapping_will_do() -> None:
 def test_nul_is_a_character() -> None:
     """NUL is text like any other; it comes back as it was."""
     assert attribute({"string": "a\0b"}) == ("string", "a\0b")
+
+
+def test_parameters_are_copied() -> None:
+    """What is decoded does not change when the caller's JSON does; tuples become lists."""
+    parameters: dict[str, Any] = {"a": ({"b": 1},)}
+    raw = {"spec": {"config": [{"opaque": {"driver": "d", "parameters": parameters}}]}}
+    decoded = wire.decode_device_class(raw)
+    parameters["a"][0]["b"] = 2
+    opaque = decoded.config[0].opaque
+    assert opaque is not None
+    assert opaque.parameters == {"a": [{"b": 1}]}

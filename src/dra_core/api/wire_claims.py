@@ -263,9 +263,7 @@ def read_consumer(obj: Obj) -> ResourceClaimConsumerReference:
 
 
 def _device_status(obj: Obj) -> AllocatedDeviceStatus:
-    network = get_optional_object(obj, "networkData")
-    if network is not None:
-        free_json(obj, "networkData")
+    get_optional_object(obj, "networkData")  # for its type
     return AllocatedDeviceStatus(
         driver=get_text(obj, "driver"),
         pool=get_text(obj, "pool"),
@@ -273,7 +271,7 @@ def _device_status(obj: Obj) -> AllocatedDeviceStatus:
         share_id=get_text(obj, "shareID"),
         conditions=each_object(obj, "conditions", _condition),
         data=free_json(obj, "data"),
-        network_data=network,
+        network_data=free_json(obj, "networkData"),
     )
 
 

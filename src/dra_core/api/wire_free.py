@@ -26,7 +26,7 @@ MAX_INTEGER_BITS = 13_000
 
 
 def free_json(obj: Obj, key: str) -> Any:
-    """A field that may hold any JSON, checked to the bottom; absent is ``None``.
+    """A copy of a field that may hold any JSON, checked to the bottom; absent is ``None``.
 
     No recursion. Raises a fault for what JSON cannot express (objects of Python,
     keys that are no strings, NaN), lone surrogates, and what passes the limits above.
@@ -50,7 +50,7 @@ def free_json(obj: Obj, key: str) -> Any:
                 stack.extend((child, depth + 1) for child in item)
             else:
                 _check_scalar(item)
-    return value
+    return copy_json(value)
 
 
 def _check_scalar(value: Any) -> None:
