@@ -23,6 +23,10 @@ from dra_core.values.quantity import Quantity
 Checkpoint = Callable[[], None]
 """Called between expensive steps; it ends the call by an exception of its own."""
 
+CHECKPOINT_COST = 10_000
+"""A selector that may cost more is checked device by device for the caller's deadline: it
+takes milliseconds."""
+
 _AVOIDED_EFFECTS = ("NoSchedule", "NoExecute")
 
 
@@ -128,28 +132,26 @@ def _evaluate(
     stored: StoredSlice, alternative: Alternative, selectors: SelectorCache, checkpoint: Checkpoint
 ) -> tuple[int, int]:
     """(chosen, failing) devices of a slice: selectors in order, the first "no" decides."""
-    driver = stored.slice.driver
-    remaining = list(enumerate(stored.slice.devices))
-    failing = 0
+    devices = stored.slice.devices
+    chosen, failing = (1 << len(devices)) - 1, 0
+    if alternative.selectors:
+        failing, _ = stored.remember("unsound", lambda s: (selectors.unsound(s.slice.devices), 0))
+        chosen &= ~failing
     for use in alternative.selectors:
         try:
             selector = selectors.compile(use.expression)
         except SelectorCompileError:
-            for place, _ in remaining:
-                failing |= 1 << place
-            return 0, failing
-        matching = []
-        for place, device in remaining:
+            return 0, failing | chosen
+        if selector.max_cost < CHECKPOINT_COST:
             checkpoint()
-            try:
-                if selector.matches(driver, device):
-                    matching.append((place, device))
-            except SelectorEvaluationError:
-                failing |= 1 << place
-        remaining = matching
-    chosen = 0
-    for place, _ in remaining:
-        chosen |= 1 << place
+            chosen, failed = selector.matching(stored.slice.driver, devices, chosen)
+            failing |= failed
+            continue
+        for candidate in bits(chosen):
+            checkpoint()
+            matching, failed = selector.matching(stored.slice.driver, devices, 1 << candidate)
+            chosen &= matching | ~(1 << candidate)
+            failing |= failed
     return chosen, failing
 
 

@@ -36,44 +36,37 @@ _CAPACITY: Final = map_of(STRING, map_of(STRING, QUANTITY))
 PLAIN_KINDS: Final = frozenset({"int", "bool", "string", "ints", "bools", "strings"})
 """Kinds of attributes whose value is a CEL value as it is."""
 
-MAX_REMEMBERED_DEVICES: Final = 65_536
-"""Sound devices kept, so that each is inspected once and not once per selector."""
-
 MAX_REMEMBERED_VERSIONS: Final = 4_096
 """Parsed versions kept; there are few distinct ones in a cluster."""
 
 
 class Devices:
-    """What is remembered about devices: that they are sound, and parsed versions.
+    """Reads what needs more than a look-up: parsed versions, and faults of devices.
 
-    One belongs to one cache of selectors. Remembering is bounded by number; it keeps
-    devices alive that nobody else has any more, until it starts anew.
+    One belongs to one cache of selectors. It remembers parsed versions, a bounded number.
     """
 
     def __init__(self) -> None:
-        self.sound: dict[int, Device] = {}
         self._versions: dict[str, SemVer] = {}
 
     def inspect(self, device: Device) -> None:
         """Raise EvalProblem if an attribute has no value or a malformed version.
 
-        Cost: linear in the attributes. A sound device is remembered in ``sound`` by id.
+        Such a device makes every expression fail. Cost: linear in the attributes.
         """
+        for attribute in device.attributes.values():
+            if attribute[0] not in PLAIN_KINDS:
+                break
+        else:
+            return
         for name, attribute in device.attributes.items():
             try:
                 self.value(attribute)
             except (CelValueError, EvalProblem) as problem:
                 raise EvalProblem(f"attribute {name!r}: {problem}") from None
-        if len(self.sound) >= MAX_REMEMBERED_DEVICES:
-            self.sound.clear()
-        # By identity: devices have no cheap hash. As long as it is held here, no other
-        # object has its id.
-        self.sound[id(device)] = device
 
     def fault(self, device: Device) -> str:
         """What ``inspect`` says about the device, "" if nothing."""
-        if self.sound.get(id(device)) is device:
-            return ""
         try:
             self.inspect(device)
         except EvalProblem as problem:

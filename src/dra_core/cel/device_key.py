@@ -19,8 +19,8 @@ def key_function(reads: SelectorReads, devices: Devices) -> Callable[[str, Devic
     unusable is part of it, as every expression fails on such a device.
     """
     module = Module(DEVICE_PARAMETERS)
-    module.namespace.update(sound=devices.sound, fault=devices.fault)
-    parts = ["sound.get(id(device)) is device or fault(device)"]
+    module.namespace.update(fault=devices.fault)
+    parts = ["fault(device)"]
     sources = []
     if reads.driver:
         parts.append("driver")

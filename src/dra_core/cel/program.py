@@ -34,6 +34,11 @@ from dra_core.errors import SelectorCompileError, SelectorEvaluationError
 _FATAL: Final = (BudgetExceeded, RecursionError, MemoryError)
 """What ends an evaluation whatever surrounds it."""
 
+ENDS: Final = (*FAULTS, *_FATAL, SelectorEvaluationError)
+"""What a bare function may raise."""
+
+Located = Callable[[BaseException], SelectorEvaluationError]
+
 
 @attrs.frozen
 class Prologue:
@@ -73,17 +78,30 @@ class Program:
         self._counted: Callable[..., tuple[bool, int]] | None = None
 
     def function(self) -> Callable[..., bool]:
-        """The function from the parameters to the result. Raises SelectorEvaluationError.
+        """The function from the parameters to the result. Raises SelectorEvaluationError."""
+        run, located = self.bare()
 
-        It counts costs only where the static estimate does not rule out that the limit is
-        passed, or where values may grow beyond what they cost.
+        def matches(*args: Any) -> bool:
+            try:
+                return run(*args)
+            except ENDS as problem:
+                raise located(problem) from None
+
+        return matches
+
+    def bare(self) -> tuple[Callable[..., bool], "Located"]:
+        """The function without its safety net, and what makes its problems public errors.
+
+        It raises one of ``ENDS``. It counts costs only where the static estimate does not
+        rule out that the limit is passed, or where values may grow beyond what they cost.
         """
         module = self._module()
         Compiler(module, self._places).function("run", self._root, self._prologue.lines)
         if self.max_cost > LIMIT or _grows(self._root):
             counted = self.counted()
-            return lambda *args: counted(*args)[0]
-        return _fast(self._expression, *_load(module))
+            return lambda *args: counted(*args)[0], _as_it_is
+        run, offsets = _load(module)
+        return run, lambda problem: _located(self._expression, problem, run, offsets)
 
     def counted(self) -> Callable[..., tuple[bool, int]]:
         """The function from the parameters to the result and its cost."""
@@ -117,16 +135,11 @@ def _load(module: Module) -> tuple[Run, list[int]]:
     return run, offsets
 
 
-def _fast(expression: str, run: Run, offsets: list[int]) -> Callable[..., bool]:
-    def matches(*args: Any) -> bool:
-        try:
-            return run(*args)  # type: ignore[no-any-return]
-        except FAULTS as problem:
-            raise _located(expression, problem, run, offsets) from None
-        except _FATAL as problem:
-            raise _located(expression, problem, run, offsets) from None
-
-    return matches
+def _as_it_is(problem: BaseException) -> SelectorEvaluationError:
+    """The counting function raises public errors itself."""
+    if isinstance(problem, SelectorEvaluationError):
+        return problem
+    raise problem
 
 
 def _counting(expression: str, run: Run, offsets: list[int]) -> Callable[..., tuple[bool, int]]:

@@ -12,7 +12,7 @@ Source: resource.k8s.io, CELDeviceSelector; KEP-4381.
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Final
 
 import attrs
@@ -27,7 +27,8 @@ from dra_core.cel.device import (
     device_environment,
 )
 from dra_core.cel.device_key import key_function
-from dra_core.cel.program import Program, Prologue
+from dra_core.cel.problems import EvalProblem
+from dra_core.cel.program import ENDS, Located, Program, Prologue
 from dra_core.errors import SelectorCompileError
 
 DEFAULT_MAX_ENTRIES: Final = 1_000
@@ -37,41 +38,127 @@ MAX_EXPRESSION_LENGTH: Final = 10 * 1024
 """CELSelectorExpressionMaxLength of resource.k8s.io, in bytes. The API server checks it,
 and so does validation; compiling and evaluating do not."""
 
+REMEMBER_FROM: Final = 40
+"""Static cost from which results are remembered by the values read. Finding the key takes
+about as long as evaluating ten comparisons (cost 4 each)."""
+
+MAX_REMEMBERED_VALUES: Final = 4_096
+"""Outcomes kept per selector."""
+
 _ENVIRONMENT: Final = device_environment()
 
 
 class Selector:
     """One compiled expression. Made by ``SelectorCache.compile``.
 
-    ``matches(driver, device)`` tells whether the device is selected; ``driver`` is the
-    slice's. Raises SelectorEvaluationError if the expression fails on the device, if its
-    result is no bool, or if it costs more than the limit (``dra_core.cel.cost.LIMIT``).
+    An evaluation raises SelectorEvaluationError if the expression fails on the device, if
+    its result is no bool, or if it costs more than the limit (``dra_core.cel.cost.LIMIT``).
 
     ``max_cost`` is the most that the expression may cost on a device within the API's
     limits, in the reference's units; the API server refuses what may pass the limit.
     """
 
-    __slots__ = ("_devices", "_key", "_program", "expression", "matches", "max_cost", "reads")
+    __slots__ = (
+        "_devices",
+        "_key",
+        "_known",
+        "_located",
+        "_program",
+        "_run",
+        "expression",
+        "max_cost",
+        "reads",
+    )
 
     def __init__(self, expression: str, devices: Devices) -> None:
         reads = Reads()
         place = DevicePlace(devices, reads)
         program = Program(
-            expression, _ENVIRONMENT, DEVICE_PARAMETERS, {"device": place}, _prologue(devices)
+            expression, _ENVIRONMENT, DEVICE_PARAMETERS, {"device": place}, Prologue()
         )
         self.expression = expression
         self.max_cost = program.max_cost
-        self.matches: Callable[[str, Device], bool] = program.function()
+        run, located = program.bare()
+        self._run: Callable[[str, Device], bool] = run
+        self._located: Located = located
         self.reads: SelectorReads = reads.frozen()
         self._program = program
         self._devices = devices
         self._key: Callable[[str, Device], Hashable] | None = None
+        self._known: dict[Hashable, bool | None] = {}
+
+    def matches(self, driver: str, device: Device) -> bool:
+        """Whether the device is selected; ``driver`` is the slice's.
+
+        Raises SelectorEvaluationError.
+        """
+        try:
+            self._devices.inspect(device)
+            return self._run(driver, device)
+        except ENDS as problem:
+            raise self._located(problem) from None
+
+    def matching(self, driver: str, devices: Sequence[Device], wanted: int) -> tuple[int, int]:
+        """Masks of the devices that are selected, and of those on which it fails.
+
+        Only devices in ``wanted`` are looked at (bit ``i``: ``devices[i]``); they must be
+        sound (``SelectorCache.unsound``). Where evaluating costs more than finding a key,
+        it is done once for all devices that agree on what the expression reads, also
+        those of other calls. Cost: some 0.3 µs a device for a simple expression.
+        """
+        if self.max_cost >= REMEMBER_FROM:
+            return self._matching_by_values(driver, devices, wanted)
+        run = self._run
+        matching = failing = 0
+        while wanted:
+            low = wanted & -wanted
+            try:
+                # The net is spread once, not once per device.
+                while wanted:
+                    low = wanted & -wanted
+                    wanted ^= low
+                    if run(driver, devices[low.bit_length() - 1]):
+                        matching |= low
+            except ENDS:
+                failing |= low
+        return matching, failing
+
+    def _matching_by_values(
+        self, driver: str, devices: Sequence[Device], wanted: int
+    ) -> tuple[int, int]:
+        known = self._known
+        matching = failing = 0
+        while wanted:
+            low = wanted & -wanted
+            wanted ^= low
+            device = devices[low.bit_length() - 1]
+            key = self.values_read(driver, device)
+            if key not in known:
+                if len(known) >= MAX_REMEMBERED_VALUES:
+                    known.clear()
+                known[key] = self._outcome(driver, device)
+            outcome = known[key]
+            if outcome is None:
+                failing |= low
+            elif outcome:
+                matching |= low
+        return matching, failing
+
+    def _outcome(self, driver: str, device: Device) -> bool | None:
+        try:
+            return self._run(driver, device)
+        except ENDS:
+            return None
 
     def evaluate(self, driver: str, device: Device) -> tuple[bool, int]:
         """The result and what it cost, in the reference's units. Slower than ``matches``.
 
         Raises SelectorEvaluationError, with the cost until then.
         """
+        try:
+            self._devices.inspect(device)
+        except EvalProblem as problem:
+            raise self._located(problem) from None
         return self._program.counted()(driver, device)
 
     def values_read(self, driver: str, device: Device) -> Hashable:
@@ -86,14 +173,6 @@ class Selector:
 
     def __repr__(self) -> str:
         return f"Selector({self.expression!r})"
-
-
-def _prologue(devices: Devices) -> Prologue:
-    """Refuse a device with an attribute that has no value, once per device."""
-    return Prologue(
-        ("if sound.get(id(device)) is not device: inspect(device)",),
-        {"sound": devices.sound, "inspect": devices.inspect},
-    )
 
 
 class SelectorCache:
@@ -130,6 +209,17 @@ class SelectorCache:
             # A new one: raising the same object again would grow its traceback.
             raise attrs.evolve(entry)
         return entry
+
+    def unsound(self, devices: Iterable[Device]) -> int:
+        """Mask of the devices on which every selector fails.
+
+        They have an attribute without value, or with a malformed version.
+        """
+        mask = 0
+        for place, device in enumerate(devices):
+            if self._devices.fault(device):
+                mask |= 1 << place
+        return mask
 
     def _compiled(self, expression: str) -> Selector | SelectorCompileError:
         try:
