@@ -259,6 +259,57 @@ class Stress:
         return "read"
 
 
+C = claim("c")
+CALLS: dict[str, Callable[[AssumeCache[ResourceClaim], ClaimTracker], object]] = {
+    "find": lambda cache, tracker: cache.find(C.metadata.key),
+    "get": lambda cache, tracker: cache.get(C.metadata.key),
+    "get_api_object": lambda cache, tracker: cache.get_api_object(C.metadata.key),
+    "list": lambda cache, tracker: cache.list(),
+    "observe": lambda cache, tracker: cache.observe(at(C, 2)),
+    "observe_delete": lambda cache, tracker: cache.observe_delete(C),
+    "observe_all": lambda cache, tracker: cache.observe_all([]),
+    "assume": lambda cache, tracker: cache.assume(at(C, 2)),
+    "restore": lambda cache, tracker: cache.restore(C.metadata.key),
+    "add_hypothetical": lambda cache, tracker: cache.add_hypothetical(claim("other")),
+    "add_handler": lambda cache, tracker: cache.add_handler(id),
+    "attach": lambda cache, tracker: cache.attach(lambda old, new: None),
+    "allocated": lambda cache, tracker: tracker.allocated(),
+    "pending": lambda cache, tracker: tracker.pending("c-uid"),
+    "in_flight": lambda cache, tracker: tracker.in_flight(),
+    "tracker.get": lambda cache, tracker: tracker.get(C.metadata.key),
+    "claims": lambda cache, tracker: tracker.claims(),
+    "start": lambda cache, tracker: tracker.start([claim("other", DEVICES[0])], "pod"),
+    "release": lambda cache, tracker: tracker.release("c-uid", "pod"),
+    "remove": lambda cache, tracker: tracker.remove("c-uid"),
+    "abort": lambda cache, tracker: tracker.abort("gang"),
+    "created": lambda cache, tracker: tracker.created("c-uid", C),
+    "succeeded": lambda cache, tracker: tracker.succeeded("c-uid", at(C, 2)),
+    "tracker.add_handler": lambda cache, tracker: tracker.add_handler(id),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_every_call_is_atomic(name: str) -> None:
+    """While one thread is in a step, no call of another thread sees or changes anything."""
+    cache = AssumeCache(ResourceClaim, list[DraError]().append)
+    tracker = ClaimTracker(cache)
+    cache.observe(C)
+    begun, done = threading.Event(), threading.Event()
+
+    def call() -> None:
+        begun.set()
+        CALLS[name](cache, tracker)
+        done.set()
+
+    thread = threading.Thread(target=call, daemon=True)
+    with cache.atomic():
+        thread.start()
+        assert begun.wait(HANGS_AFTER)
+        assert not done.wait(0.02)
+    assert done.wait(HANGS_AFTER)
+    thread.join(HANGS_AFTER)
+
+
 def odd(found: ResourceClaim) -> tuple[str, ...]:
     """The index of the cache under stress."""
     return ("odd",) if int(found.name[1:]) % 2 else ()
