@@ -131,6 +131,16 @@ def test_counters_are_one_line() -> None:
     assert "gpu-0/slice-0 left: d/p/m0" in cause.because[0].text
 
 
+@pytest.mark.parametrize(
+    ("taint", "told"),
+    [("k=v:NoSchedule", "k=v:NoSchedule"), ("k=:NoExecute", "k:NoExecute")],
+)
+def test_taints_are_told_as_kubectl_does(taint: str, told: str) -> None:
+    """A taint is key=value:effect, or key:effect without value."""
+    (cause,) = explain(unsatisfiable(report(Rejected(RejectedFor.TAINT, devices("g"), taint))))
+    assert cause.because[0].text == f"1 with a taint {told} that is not tolerated: d/p/g"
+
+
 @pytest.mark.parametrize("why", list(RejectedFor))
 def test_every_rejection_has_words(why: RejectedFor) -> None:
     """Every check has words, with the thing in the way where there is one."""

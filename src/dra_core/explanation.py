@@ -315,7 +315,8 @@ def _one_for_counters(rejected: Sequence[Rejected]) -> Iterator[Rejected]:
 
 
 def _explain_rejected(rejected: Rejected, names: Names) -> Cause:
-    detail = f" {rejected.detail}" if rejected.detail else ""
+    # A taint without value is key:effect to kubectl.
+    detail = f" {rejected.detail.replace('=:', ':')}" if rejected.detail else ""
     words = _REJECTIONS[rejected.why].replace("{detail}", detail)
     text = f"{len(rejected.devices):,} {words}"
     if rejected.why is not RejectedFor.SELECTOR:

@@ -88,18 +88,15 @@ class Names:
         return f"; the nearest name is {near}" if near else ""
 
     def _nearest(self, name: str) -> str:
+        """The most similar name of the same domain, else of any."""
         domain, _, identifier = name.rpartition("/")
-        same_domain = {
-            other.rpartition("/")[2]: other
-            for other in self.existing
-            if other.rpartition("/")[0] == domain
-        }
-        close = difflib.get_close_matches(identifier, list(same_domain), n=1, cutoff=NEAR)
-        if close:
-            return same_domain[close[0]]
-        elsewhere = [o for o in self.existing if o.rpartition("/")[2] == identifier]
-        close = elsewhere or difflib.get_close_matches(name, list(self.existing), 1, NEAR)
-        return close[0] if close else ""
+        same = [other for other in self.existing if other.rpartition("/")[0] == domain]
+        for names in (same, list(self.existing)):
+            by_identifier = {other.rpartition("/")[2]: other for other in reversed(names)}
+            close = difflib.get_close_matches(identifier, list(by_identifier), 1, NEAR)
+            if close:
+                return by_identifier[close[0]]
+        return ""
 
 
 def _names_of(what: str, listed: Listed) -> list[str]:
