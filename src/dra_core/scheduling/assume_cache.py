@@ -302,8 +302,9 @@ class AssumeCache(Generic[T]):
 
         First come adds, marked as initial, for everything in the store. All handlers see
         all changes exactly once and in one order, one call at a time. A handler may call
-        the cache; it must not wait for another thread that does. Its exceptions go to
-        ``on_error``. Returns a function that ends the subscription.
+        the cache; it must not wait for another thread that does, nor take a lock that is
+        held somewhere while the cache is called. Its exceptions go to ``on_error``. Returns
+        a function that ends the subscription.
         """
 
         def initial() -> Iterable[CacheEvent[T]]:
