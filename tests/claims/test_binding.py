@@ -506,31 +506,25 @@ ANSWERS = st.one_of(
 )
 
 
-@given(
-    first=claims_json(),
-    answers=st.lists(ANSWERS, min_size=60, max_size=60),
-    plan=st.sampled_from([NEW, USE, ANY_NODE]),
-)
-def test_law_it_ends(
-    first: Json, answers: list[tuple[int | None, Json | None]], plan: BindingPlan
-) -> None:
+@given(data=st.data())
+def test_law_it_ends(data: st.DataObject) -> None:
     """Whatever the answers are, there is an outcome after a bounded number of requests."""
+    first, plan = data.draw(claims_json()), data.draw(st.sampled_from([NEW, USE, ANY_NODE]))
     binding = start(first, plan)
     writes = reads = 0
-    for status, body in answers:
-        if binding.request is None:
-            break
+    while binding.request is not None:
         reads += binding.phase is Phase.READ
         writes += binding.phase is not Phase.READ
-        before = copy.deepcopy(binding.claim)
+        # Each round may cost a finalizer that was lost in between, the write, and reading.
+        assert reads <= MAX_ROUNDS
+        assert writes <= 2 * MAX_ROUNDS + 1
+        status, body = data.draw(ANSWERS)
+        before = copy.deepcopy(binding)
         following = binding.answered(status, body)
-        assert binding.claim == before
+        assert binding == before
         binding = following
     assert binding.outcome is not None
     assert (binding.request, binding.phase) == (None, Phase.OVER)
-    # Each round may cost a finalizer that was lost in between, the write, and reading.
-    assert reads <= MAX_ROUNDS
-    assert writes <= 2 * MAX_ROUNDS + 1
     if isinstance(binding.outcome, Bound):
         claim = binding.outcome.claim
         assert claim.metadata.uid == first["metadata"]["uid"]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dra_core.api.core import ObjectMeta, Pod
+from dra_core.api.core import ObjectMeta, Pod, PodResourceClaim
 from dra_core.api.names import ObjectKey
 from dra_core.api.objects import DeviceClaim, DeviceRequest, ResourceClaim, ResourceClaimTemplate
 from dra_core.api.request import APPLY, STRATEGIC_MERGE_PATCH
@@ -140,6 +140,7 @@ def test_template_made_in_python() -> None:
         make_pod(template("gpu"), phase="Failed"),
         make_pod(template("gpu"), deleted=True),
         make_pod(named("gpu", "shared")),
+        make_pod(PodResourceClaim("gpu", "shared", "tpl")),  # the name comes first
         make_pod(),
     ],
 )

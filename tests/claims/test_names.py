@@ -169,6 +169,8 @@ def test_a_groups_claim_if_the_caller_says_so() -> None:
     """With workload claims the controller may be the pod's PodGroup, else not."""
     claim = make_claim("y", GANG)
     check_owner(claim, make_pod(group="gang"), workload_claims=True)
+    with pytest.raises(ClaimNotOwnedError):
+        check_owner(claim, make_pod(group="gang"))
     assert not is_owned(claim, make_pod(group="gang"))
 
 

@@ -71,6 +71,8 @@ def same_object(copy_: Json, base: Json) -> bool:
     return bool(copy_["metadata"]["uid"] == base["metadata"]["uid"])
 
 
+VERSION = st.sampled_from(VERSIONS)
+
 # The laws
 
 
@@ -95,8 +97,7 @@ def test_law_add_finalizer(copy_: Json, base: Json) -> None:
     check(base, whole, fresh, change)
 
 
-@pytest.mark.parametrize("version", VERSIONS)
-@given(data=st.data())
+@given(version=VERSION, data=st.data())
 def test_law_allocate(version: str, data: st.DataObject) -> None:
     """Allocation and entry are written to this claim, with its finalizer, if unallocated."""
     copy_ = data.draw(
@@ -119,8 +120,7 @@ def test_law_allocate(version: str, data: st.DataObject) -> None:
     check(base, request, holds, change)
 
 
-@pytest.mark.parametrize("version", VERSIONS)
-@given(data=st.data())
+@given(version=VERSION, data=st.data())
 def test_law_reserve(version: str, data: st.DataObject) -> None:
     """One entry is added, first, to whatever list the allocated claim has by then."""
     copy_, base = data.draw(claims_json(version)), data.draw(claims_json(version))
@@ -158,8 +158,7 @@ def test_law_reserve_with_timestamp(copy_: Json, base: Json) -> None:
     check(base, request, holds, change)
 
 
-@pytest.mark.parametrize("version", VERSIONS)
-@given(data=st.data(), uid=st.sampled_from("abcdx"))
+@given(version=VERSION, data=st.data(), uid=st.sampled_from("abcdx"))
 def test_law_remove_consumer(version: str, data: st.DataObject, uid: str) -> None:
     """One entry is removed from whatever list the claim has by then; others stay in order."""
     copy_, base = data.draw(claims_json(version)), data.draw(claims_json(version))
@@ -213,18 +212,18 @@ def _requested(obj: Json) -> None:
     obj["status"]["deallocationRequested"] = True
 
 
-@pytest.mark.parametrize(
-    ("version", "build", "change"),
-    [
-        *((version, _deallocate, _cleared) for version in VERSIONS),
-        ("v1alpha3", _request_deallocation, _requested),
-    ],
-)
-@given(data=st.data())
+WHOLE: list[tuple[str, Whole, Callable[[Json], None]]] = [
+    *((version, _deallocate, _cleared) for version in VERSIONS),
+    ("v1alpha3", _request_deallocation, _requested),
+]
+
+
+@given(case=st.sampled_from(WHOLE), data=st.data())
 def test_law_whole_status(
-    version: str, build: Whole, change: Callable[[Json], None], data: st.DataObject
+    case: tuple[str, Whole, Callable[[Json], None]], data: st.DataObject
 ) -> None:
     """An update of the status applies to the copy it was made from; unknown fields stay."""
+    version, build, change = case
     copy_, base = data.draw(claims_json(version)), data.draw(claims_json(version))
     request = build(read(copy_), version)
     fresh = copy_["metadata"]["resourceVersion"] == base["metadata"]["resourceVersion"]

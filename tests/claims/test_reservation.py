@@ -241,6 +241,9 @@ def test_bug_74_nothing_left_to_do() -> None:
     of_group = preset_node(pod, [group], workload_claims=True)
     assert of_group is not None
     assert of_group.to_reserve == ()
+    by_default = preset_node(pod, [group])
+    assert by_default is not None
+    assert by_default.to_reserve == (group,)
 
 
 def test_pods_without_node_are_the_schedulers() -> None:
