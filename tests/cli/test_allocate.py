@@ -280,6 +280,25 @@ def test_full_claim() -> None:
     assert "256 consumers" in report["answers"][1]["problem"][0]["text"]
 
 
+def test_two_entries_for_one_claim() -> None:
+    """A claim that two entries of a pod name is allocated once."""
+    report = report_on(*small_cluster()[:-1], pod(a="claim", b="claim"))
+    assert picked(report) == {"node-1": ["gpu-0"]}
+    assert [use["entry"] for use in report["answers"][0]["claims"]] == ["a", "b"]
+
+
+@pytest.mark.parametrize("arguments", [(), ("--claim", "ns/claim")])
+def test_claims_of_a_controller(arguments: tuple[str, ...]) -> None:
+    """A claim that a control plane controller allocates is not the scheduler's (v1alpha3)."""
+    old = claim()
+    old["apiVersion"] = "resource.k8s.io/v1alpha3"
+    old["spec"] = {"controller": "ctl.example.com", "devices": {}}
+    report = report_on(*small_cluster()[:3], old, pod(gpu="claim"), arguments=arguments)
+    assert verdicts(report)[report["answers"][0]["name"]] == "does-not-fit"
+    assert report["answers"][0]["problem"][0]["kind"] == "other-controller"
+    assert "ctl.example.com" in report["answers"][0]["problem"][0]["text"]
+
+
 # --- in use --------------------------------------------------------------------------
 
 

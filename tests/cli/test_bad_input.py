@@ -65,9 +65,7 @@ WRONG = st.one_of(
     st.text(max_size=5),
 )  # fmt: skip
 
-MENTION = re.compile(
-    r"^dra-core: (?P<kind>.+?) (?:'(?P<name>.*)'|without a name): (?P<rest>.+)"
-)
+MENTION = re.compile(r"^dra-core: (?P<kind>.+?) (?:'(?P<name>.*)'|without a name): (?P<rest>.+)")
 
 
 def check(objects: list[Any]) -> None:

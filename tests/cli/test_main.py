@@ -135,6 +135,17 @@ def test_no_progress(monkeypatch: pytest.MonkeyPatch, stream: io.StringIO, secon
     assert stream.getvalue() == ""
 
 
+def test_no_progress_while_somebody_types(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever types questions at a terminal gets answers only."""
+    monkeypatch.setattr(sys, "stderr", terminal := Terminal())
+    now = [100.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    with Progress("answering", shown=False) as progress:
+        now[0] += 60
+        progress.advance()
+    assert terminal.getvalue() == ""
+
+
 def test_no_progress_without_rich(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without rich there is no bar, and no error."""
     for name in [name for name in sys.modules if name.partition(".")[0] == "rich"]:

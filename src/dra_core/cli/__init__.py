@@ -18,6 +18,7 @@ from dra_core.cli import arguments, batch, structured, text
 from dra_core.cli.allocate import allocate
 from dra_core.cli.judge import exit_code
 from dra_core.cli.lint import lint
+from dra_core.cli.progress import Progress
 from dra_core.errors import DraError
 
 BAD_INPUT = 2
@@ -75,7 +76,10 @@ def _lint(options: Namespace) -> int:
 
 
 def _batch(options: Namespace) -> int:
-    batch.run(batch.answerer(options.kind, options.repeat), sys.stdin.buffer, sys.stdout)
+    # A bar would get in the way of somebody who types the questions.
+    with Progress("answering", shown=not sys.stdout.isatty()) as progress:
+        answer = batch.answerer(options.kind, options.repeat)
+        batch.run(answer, sys.stdin.buffer, sys.stdout, progress.advance)
     return 0
 
 

@@ -27,12 +27,18 @@ def answerer(kind: str, repeat: int) -> Answerer:
     return {"quantity": quantity, "claims": claims}[kind]
 
 
-def run(answer: Answerer, lines: Iterable[bytes], out: TextIO) -> None:
+def run(
+    answer: Answerer,
+    lines: Iterable[bytes],
+    out: TextIO,
+    on_line: Callable[[], None] = lambda: None,
+) -> None:
     """Answer every line that is not blank, in order, each as soon as it is there."""
     for line in lines:
         if line.strip():
             out.write(json.dumps(answer_line(answer, line)) + "\n")
             out.flush()
+            on_line()
 
 
 def answer_line(answer: Answerer, line: bytes) -> Json:

@@ -102,10 +102,12 @@ class Answer:
 
     @property
     def open_claims(self) -> tuple[ClaimUse, ...]:
-        """The claims that something would be allocated for."""
-        return tuple(
-            use for use in self.uses if use.claim is not None and use.claim.allocation is None
-        )
+        """The claims that something would be allocated for, each once, in order."""
+        found: dict[str, ClaimUse] = {}
+        for use in self.uses:
+            if use.claim is not None and use.claim.allocation is None:
+                found.setdefault(use.name or use.entry, use)
+        return tuple(found.values())
 
     @property
     def verdict(self) -> Verdict:
@@ -196,7 +198,8 @@ class Judge:
 
     def _uses(self, subject: Subject) -> tuple[tuple[ClaimUse, ...], tuple[Cause, ...]]:
         if subject.pod is None:
-            return tuple(_use("", "", claim) for claim in subject.claims), ()
+            pairs = [_use("", "", claim, None) for claim in subject.claims]
+            return tuple(use for use, _ in pairs), tuple(cause for _, cause in pairs if cause)
         pod = subject.pod
         answers = resolve_claims(pod, self._claims.get, workload_claims=True).answers
         pairs = [
@@ -215,27 +218,24 @@ class Judge:
             if isinstance(answer.reason, ClaimNotCreatedError):
                 return self._use_of_template(pod, entry, template)
             return _unusable(entry, "", template, explain_error(answer.reason))
-        try:
-            if answer.claim.allocation is not None:
-                check_reservable(answer.claim, pod_reference(pod))
-        except ClaimFullError as error:
-            name = str(answer.claim.metadata.key)
-            return _unusable(entry, name, template, explain_error(error))
-        return _use(entry, template, answer.claim), None
+        return _use(entry, template, answer.claim, pod)
 
     def _use_of_template(
         self, pod: Pod, entry: str, template: str
     ) -> tuple[ClaimUse, Cause | None]:
         found = self._templates.get(ObjectKey(pod.namespace, template))
         if found is None:
-            problem = (
+            text = (
                 f"claim {entry}: not created yet, and its ResourceClaimTemplate "
                 f"{pod.namespace}/{template} is not in the input"
             )
-            return _unusable(entry, "", template, Cause("template-not-found", problem))
+            return _unusable(entry, "", template, Cause("template-not-found", text))
         name = ObjectMeta(f"{pod.name}-{entry}", pod.namespace)
         claim = ResourceClaim(name, found.devices, found.controller, raw=found.raw)
-        return ClaimUse(entry, "", template, ClaimState.WOULD_BE_CREATED, claim), None
+        use, problem = _use(entry, template, claim, pod)
+        if problem is not None:
+            return use, problem
+        return attrs.evolve(use, name="", state=ClaimState.WOULD_BE_CREATED), None
 
     # --- nodes -----------------------------------------------------------------------
 
@@ -286,9 +286,22 @@ def names_on(node: str, claims: tuple[str, ...] = ()) -> Names:
     return Names(claims, device, pool)
 
 
-def _use(entry: str, template: str, claim: ResourceClaim) -> ClaimUse:
-    state = ClaimState.UNALLOCATED if claim.allocation is None else ClaimState.ALLOCATED
-    return ClaimUse(entry, str(claim.metadata.key), template, state, claim)
+def _use(
+    entry: str, template: str, claim: ResourceClaim, pod: Pod | None
+) -> tuple[ClaimUse, Cause | None]:
+    """A claim that exists, and why it is of no use if it is not."""
+    name = str(claim.metadata.key)
+    if claim.allocation is None:
+        if claim.controller:
+            text = f"claim {entry or name} is allocated by the controller {claim.controller}"
+            return _unusable(entry, name, template, Cause("other-controller", text))
+        return ClaimUse(entry, name, template, ClaimState.UNALLOCATED, claim), None
+    try:
+        if pod is not None:
+            check_reservable(claim, pod_reference(pod))
+    except ClaimFullError as error:
+        return _unusable(entry, name, template, explain_error(error))
+    return ClaimUse(entry, name, template, ClaimState.ALLOCATED, claim), None
 
 
 def _unusable(entry: str, name: str, template: str, cause: Cause) -> tuple[ClaimUse, Cause]:

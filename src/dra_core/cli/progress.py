@@ -14,16 +14,19 @@ PATIENCE: Final = 1.0
 
 
 class Progress:
-    """Counts steps of ``what``; ``total`` None while nobody knows how many there will be."""
+    """Counts steps of ``what``; ``total`` None while nobody knows how many there will be.
 
-    def __init__(self, what: str, total: int | None = None) -> None:
+    ``shown`` False never shows it.
+    """
+
+    def __init__(self, what: str, total: int | None = None, shown: bool = True) -> None:
         self._what = what
         self._total = total
         self._done = 0
         self._bar: Any = None
         self._task: Any = None
         self._start = time.monotonic()
-        self._waiting = sys.stderr.isatty()
+        self._waiting = shown and sys.stderr.isatty()
 
     def __enter__(self) -> "Progress":
         return self
