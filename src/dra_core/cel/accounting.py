@@ -32,9 +32,9 @@ from dra_core.cel.ast import (
     done,
     trampoline,
 )
-from dra_core.cel.cost import LIST_COST, MAP_COST
+from dra_core.cel.cost import LIST_COST, MAP_COST, ONE
 from dra_core.cel.emitter import MAX_DEPTH, Module
-from dra_core.cel.library import Library, dispatch
+from dra_core.cel.library import Library, Rows, dispatch, dispatch_within
 from dra_core.cel.library_regex import PATTERN_FUNCTIONS, bind_pattern
 from dra_core.cel.literals import SetTest, is_set_test
 from dra_core.cel.tracker import HAS_VALUE, SORT, Callee, Failure, Lazy
@@ -52,6 +52,10 @@ HELPERS: Final[dict[str, Any]] = {
 
 _ATTRIBUTES: Final = (Ident, Select, Index, Ternary)
 """Nodes that the reference evaluates as one chain together with what selects from them."""
+
+
+_FLAT: Final = (Const, Ident, Select)
+"""Nodes that open no block of their own."""
 
 
 class _Chain(NamedTuple):
@@ -81,8 +85,7 @@ class Accountant:
             module.line(f"return k.result({text})", root.offset)
 
     def _visit(self, node: Node) -> Visit[str]:
-        deep = self._module.block.depth >= MAX_DEPTH
-        if deep and isinstance(node, Logic | Ternary | Loop | OptionalMap | Bind):
+        if self._module.block.depth >= MAX_DEPTH and not isinstance(node, _FLAT):
             return self._outlined(node)
         return _VISITORS[node.__class__](self, node)
 
@@ -93,13 +96,15 @@ class Accountant:
     def _own_function(self, node: Node) -> Visit[str]:
         """The node as a function that is given all variables in scope; the call of it."""
         module = self._module
-        variables = dict.fromkeys(text for _, text, _ in self._scope)
-        parameters = (*module.parameters, "k", *variables)
-        name = module.name("f")
+        name, parameters = module.name("f"), self._in_scope()
         with module.new_function(name, parameters):
             text: str = yield _VISITORS[node.__class__](self, node)
             module.line(f"return {text}", node.offset)
         return f"{name}({', '.join(parameters)})"
+
+    def _in_scope(self) -> tuple[str, ...]:
+        variables = dict.fromkeys(text for _, text, _ in self._scope)
+        return (*self._module.parameters, "k", *variables)
 
     def _charge(self, cost: int, offset: int) -> None:
         self._module.line(f"k.cost += {cost}", offset)
@@ -122,8 +127,19 @@ class Accountant:
         if isinstance(node, Select):
             return self._select(node)
         if isinstance(node, Index):
-            return self._index(node)
+            deep = self._module.block.depth >= MAX_DEPTH
+            return self._deep_index(node) if deep else self._index(node)
         return self._whole(node)
+
+    def _deep_index(self, node: Index) -> Visit[_Chain]:
+        """The same as a function of its own."""
+        module = self._module
+        name, parameters = module.name("f"), self._in_scope()
+        with module.new_function(name, parameters):
+            chain: _Chain = yield self._index(node)
+            module.line(f"return {chain.text}", node.offset)
+        text = module.assign(f"{name}({', '.join(parameters)})", node.offset)
+        return _Chain(text, chain.whole)
 
     def _whole(self, node: Node) -> Visit[_Chain]:
         text: str = yield self._visit(node)
@@ -216,14 +232,18 @@ class Accountant:
         if node.function in PATTERN_FUNCTIONS and isinstance(pattern, Const) and len(rows) == 1:
             run = _guarded(run, rows[0], bind_pattern(node.function, str(pattern.value)))
         model = rows[0].cost
-        charged = None if model.resolved and len(rows) > 1 else model.actual
-        return Callee(run, charged, node.offset, grows=any(row.grows for row in rows))
+        callee = Callee(run, node.offset, ONE if model.resolved and len(rows) > 1 else model)
+        callee.grows = any(row.grows for row in rows)
+        if any(row.visits for row in rows):
+            callee.run = _within(rows)
+            callee.visits = True
+        return callee
 
     def _set_test(self, node: Call) -> Visit[str]:
         text: str = yield self._visit(node.args[0])
         items = node.args[1]
         test = SetTest(items.value if isinstance(items, Const) else ())
-        callee = self._module.constant(Callee(test, None, node.offset))
+        callee = self._module.constant(Callee(test, node.offset))
         return self._module.assign(f"k.free({callee}, {text})", node.offset)
 
     def _or_value(self, node: Call) -> Visit[str]:
@@ -421,8 +441,7 @@ class Accountant:
         rows = self._library.members("@sortBy")
         element = node.body.type.name
         matching = [r for r in rows if r.args[1].params[0].name == element]
-        charged = rows[0].cost.actual if matching else None
-        callee = module.constant(Callee(SORT, charged, offset))
+        callee = module.constant(Callee(SORT, offset, rows[0].cost if matching else ONE))
         return module.assign(f"k.call({callee}, ({source}, {keys}))", offset)
 
     def _bind(self, node: Bind) -> Visit[str]:
@@ -441,7 +460,7 @@ class Accountant:
         before = module.assign("k.cost", offset)
         target: str = yield self._visit(node.target)
         spent = module.assign(f"k.cost - {before}", offset)
-        has_value = module.constant(Callee(HAS_VALUE, None, offset))
+        has_value = module.constant(Callee(HAS_VALUE, offset))
         checked = module.assign(f"k.optional({target}, {offset})", offset)
         result = module.assign(f"k.call({has_value}, ({checked},))", offset)
         with module.nested(f"if {result} is True:", offset):
@@ -453,7 +472,7 @@ class Accountant:
             if node.flat:
                 module.line(f"{result} = {body}", offset)
             else:
-                of = module.constant(Callee(OptionalValue, None, offset))
+                of = module.constant(Callee(OptionalValue, offset))
                 module.line(f"{result} = k.call({of}, ({body},))", offset)
         with module.nested(f"elif {result} is False:", offset):
             self._charge(1, offset)
@@ -466,6 +485,10 @@ def _again(tracker: Any, spent: int, target: OptionalValue) -> Any:
     tracker.cost += spent + 1
     tracker.check()
     return target.value
+
+
+def _within(rows: Rows) -> Callable[..., Any]:
+    return lambda *args: dispatch_within(rows, args[-1], args[:-1])
 
 
 def _guarded(slow: Callable[..., Any], row: Any, bound: Callable[..., Any]) -> Callable[..., Any]:

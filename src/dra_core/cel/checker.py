@@ -42,8 +42,7 @@ from dra_core.cel.types import (
     type_of,
 )
 
-_MAPS: Final = frozenset({"transformMap", "transformMapEntry"})
-_LISTS: Final = frozenset({"map", "filter", "transformList"})
+_KEYS: Final = frozenset({"bool", "int", "uint", "double", "string", "dyn", VARIABLE})
 
 
 def check(root: Node, environment: Environment) -> Node:
@@ -252,7 +251,7 @@ class _Checker:
         value_type: Type | None = None
         for i, key in enumerate(node.keys):
             node.keys[i] = key = yield self.visit(key)
-            key_type = self._join(key_type, key.type)
+            key_type = self._join(key_type, self._key(key))
             node.values[i] = value = yield self.visit(node.values[i])
             value_type = self._join(value_type, self._unwrapped(value, i in node.optional))
         if key_type is None or value_type is None:
@@ -260,6 +259,12 @@ class _Checker:
         else:
             node.type = map_of(key_type, value_type)
         return node
+
+    def _key(self, node: Node) -> Type:
+        t = self._types.resolve(node.type)
+        if t.name not in _KEYS:
+            raise CompileProblem(node.offset, f"a {t} cannot be a key of a map")
+        return t
 
     def _unwrapped(self, node: Node, optional: bool) -> Type:
         """The type of an element; one with a question mark must be optional."""

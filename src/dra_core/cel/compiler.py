@@ -75,6 +75,10 @@ HELPERS: Final[dict[str, Any]] = {
 """Names that generated code may use."""
 
 
+_FLAT: Final = (Const, Ident, Select, Index)
+"""Nodes that open no block of their own, or are better known as places."""
+
+
 class Variable(NamedTuple):
     """A variable of the expression: how the code calls it, or the place it stands for."""
 
@@ -103,8 +107,7 @@ class Compiler:
     # --- helpers ---------------------------------------------------------------------
 
     def _visit(self, node: Node) -> Visit[Code]:
-        deep = self._module.block.depth >= MAX_DEPTH
-        if deep and isinstance(node, Logic | Ternary | Loop | OptionalMap | Bind):
+        if self._module.block.depth >= MAX_DEPTH and not isinstance(node, _FLAT):
             return self._outlined(node)
         return _VISITORS[node.__class__](self, node)
 

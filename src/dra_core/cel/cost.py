@@ -19,7 +19,7 @@ from dra_core.cel.network import Cidr, IpAddress
 from dra_core.cel.sizes import ONE_ELEMENT, UNKNOWN, Size, scaled
 from dra_core.cel.types import Type
 from dra_core.cel.urls import Url
-from dra_core.cel.values import MapValue, Value, size_of
+from dra_core.cel.values import Budget, MapValue, Value, size_of
 from dra_core.cel.versions import SemVer
 from dra_core.values.quantity import Quantity
 
@@ -67,11 +67,13 @@ def _one(args: Arguments) -> tuple[int, Size | None]:
 @attrs.frozen(eq=False)
 class Cost:
     """A cost model. ``resolved`` ones apply at run time only where types single out one
-    overload; where they do not, the reference charges 1."""
+    overload; where they do not, the reference charges 1. ``after`` ones ask for the result,
+    so that the work is done before it is paid."""
 
     actual: Actual
     most: Most = _one
     resolved: bool = False
+    after: bool = False
 
 
 def scan(size: float, factor: float = PER_CHARACTER) -> int:
@@ -237,29 +239,29 @@ def _most_cidr_in_cidr(args: Arguments) -> tuple[int, Size | None]:
 # --- lists -----------------------------------------------------------------------------------
 
 
-def traversal(value: Value) -> int:
+def traversal(value: Value, budget: Budget | None = None) -> int:
     """The cost of walking through a value; texts count in bytes here, rounded down.
 
-    Stops where it is clear that no limit allows it.
+    Short texts cost nothing, so the walk has a budget.
     """
+    budget = Budget() if budget is None else budget
     total = 0
-    steps = 0
-    stack = [value]
-    while stack and total <= LIMIT and steps <= 10 * LIMIT:
-        steps += 1
-        value = stack.pop()
-        if isinstance(value, str):
-            total += int(len(value.encode("utf-8", "surrogatepass")) * PER_CHARACTER)
-        elif isinstance(value, bytes):
-            total += int(len(value) * PER_CHARACTER)
-        elif value.__class__ is tuple:
-            stack.extend(value)
-        elif isinstance(value, MapValue):
-            for pair in value.items():
-                stack.extend(pair)
-        else:
-            total += 1
-    return total if not stack else LIMIT + 1
+    stack: list[tuple[Value, ...]] = [(value,)]
+    while stack and total <= LIMIT:
+        for part in stack.pop():
+            if isinstance(part, str):
+                total += int(len(part.encode("utf-8", "surrogatepass")) * PER_CHARACTER)
+            elif isinstance(part, bytes):
+                total += int(len(part) * PER_CHARACTER)
+            elif part.__class__ is tuple:
+                budget.spend(len(part))
+                stack.append(part)
+            elif isinstance(part, MapValue):
+                budget.spend(part.size())
+                stack.extend(part.items())
+            else:
+                total += 1
+    return total
 
 
 def _most_traversal(args: Arguments) -> tuple[int, Size | None]:
@@ -363,7 +365,9 @@ SCAN_TWICE: Final = Cost(_first(2 * PER_CHARACTER), _most_first(2 * PER_CHARACTE
 SCAN_ARGUMENT: Final = Cost(_first(PER_CHARACTER), _most_second, resolved=True)
 REPLACE: Final = Cost(_first(2 * PER_CHARACTER), _most_replace)
 SPLIT: Final = Cost(_first(2 * PER_CHARACTER), _most_split)
-JOIN: Final = Cost(lambda args, result: scan(size_of(result), 2 * PER_CHARACTER), _most_join)
+JOIN: Final = Cost(
+    lambda args, result: scan(size_of(result), 2 * PER_CHARACTER), _most_join, after=True
+)
 FORMAT: Final = Cost(lambda args, result: 1, _most_first(PER_CHARACTER))
 QUOTE: Final = Cost(lambda args, result: 1, _most_quoted)
 FIND: Final = Cost(_pattern, _most_pattern)
@@ -385,13 +389,13 @@ CIDR_IP: Final = Cost(_cidr, _most_cidr)
 CIDR_CIDR: Final = Cost(_cidr_in_cidr, _most_cidr_in_cidr)
 VALIDATE: Final = Cost(_validate, _most_validate)
 RANGE: Final = Cost(
-    lambda args, result: _allocating(1, size_of(result)), _most_range, resolved=True
+    lambda args, result: _allocating(1, size_of(result)), _most_range, resolved=True, after=True
 )
 SLICE: Final = Cost(
-    lambda args, result: _allocating(1, size_of(result)), _most_slice, resolved=True
+    lambda args, result: _allocating(1, size_of(result)), _most_slice, resolved=True, after=True
 )
 REVERSE: Final = Cost(
-    lambda args, result: _allocating(1, size_of(result)), _most_copy, resolved=True
+    lambda args, result: _allocating(1, size_of(result)), _most_copy, resolved=True, after=True
 )
 FLATTEN: Final = Cost(_flatten, _most_flatten, resolved=True)
 DISTINCT: Final = Cost(lambda args, result: _self_compare(args[0]), _most_distinct, resolved=True)

@@ -12,7 +12,7 @@ import attrs
 from dra_core.cel.cost import ONE, Cost
 from dra_core.cel.problems import EvalProblem
 from dra_core.cel.types import Type, has_variables, parse_types
-from dra_core.cel.values import MapValue, UInt, Value, type_of
+from dra_core.cel.values import Budget, MapValue, UInt, Value, type_of
 
 Implementation = Callable[..., Value]
 """Takes the values of the arguments, the receiver first. Raises EvalProblem or a DraError."""
@@ -25,7 +25,9 @@ class Row:
     ``args`` has the receiver first if ``member``. ``eager`` says how the reference treats
     arguments that failed, which only shows in costs: with two arguments it evaluates both
     and charges for the call (True), or stops at the first failure and does not (False).
-    ``grows`` marks functions whose result may be much larger than what they cost.
+    ``grows`` marks functions whose result may be much larger than what they cost, ``visits``
+    those that may look at far more elements than they cost; ``run`` takes a ``Budget`` for
+    these as one more argument, which may be left out.
     """
 
     function: str
@@ -36,6 +38,7 @@ class Row:
     cost: Cost = ONE
     eager: bool = True
     grows: bool = False
+    visits: bool = False
     generic: bool = attrs.field(init=False)
 
     @generic.default
@@ -131,6 +134,14 @@ def dispatch(rows: Rows) -> Implementation:
         raise no_overload(name, args)
 
     return call
+
+
+def dispatch_within(rows: Rows, budget: Budget, args: tuple[Value, ...]) -> Value:
+    """Call the row that fits with a budget for what it looks at."""
+    for row in rows:
+        if row.accepts(args):
+            return row.run(*args, budget) if row.visits else row.run(*args)
+    raise no_overload(rows[0].function, args)
 
 
 def _guarded(row: Row) -> Implementation:

@@ -26,6 +26,7 @@ from dra_core.cel.values import (
     MAX_INT64,
     MAX_UINT64,
     MIN_INT64,
+    Budget,
     MapValue,
     UInt,
     Value,
@@ -35,10 +36,10 @@ from dra_core.cel.values import (
     type_of,
 )
 
-MAX_SIZE: Final = 10_000_000
-"""The longest text, list or bytes that an expression may build, in elements. Traversing
-a longer text costs more than the limit on cost, so nothing useful is lost; the reference
-has no such limit of its own, and building texts is cheap in its accounting."""
+MAX_SIZE: Final = 5_000_000
+"""The longest text, list or bytes that an expression may build, in elements. Looking at
+half as much again twice would cost more than the limit; the reference has no such limit
+of its own, and building texts is cheap in its accounting."""
 
 
 def grown(size: int) -> int:
@@ -198,24 +199,26 @@ def _ordered_numbers(test: Callable[[int], bool]) -> Callable[[Value, Value], bo
     return compare
 
 
-def not_equal(a: Value, b: Value) -> bool:
+def not_equal(a: Value, b: Value, budget: Budget | None = None) -> bool:
     """CEL's ``!=``: true also where ``==`` would fail."""
+    return not same(a, b, budget)
+
+
+def same(a: Value, b: Value, budget: Budget | None = None) -> bool:
+    """``==``, but false where that would fail."""
     try:
-        return not equal(a, b)
-    except EvalProblem:
-        return True
-
-
-def in_list(value: Value, items: tuple[Value, ...]) -> bool:
-    """Whether an element equals the value."""
-    return any(_same(item, value) for item in items)
-
-
-def _same(a: Value, b: Value) -> bool:
-    try:
-        return equal(a, b)
+        return equal(a, b, budget)
     except EvalProblem:
         return False
+
+
+def in_list(value: Value, items: tuple[Value, ...], budget: Budget | None = None) -> bool:
+    """Whether an element equals the value."""
+    budget = Budget() if budget is None else budget
+    budget.scan(len(items))
+    if value.__class__ is str:
+        return value in items
+    return any(same(item, value, budget) for item in items)
 
 
 def in_map(key: Value, items: MapValue) -> bool:
@@ -228,9 +231,9 @@ def in_map(key: Value, items: MapValue) -> bool:
 
 _RELATIONS: Final = (
     *_orders(),
-    function("_==_", "A, A", "bool", equal, cost=cost.EQUAL),
-    function("_!=_", "A, A", "bool", not_equal, cost=cost.NOT_EQUAL),
-    function("@in", "A, list(A)", "bool", in_list, cost=cost.IN_LIST),
+    function("_==_", "A, A", "bool", equal, cost=cost.EQUAL, visits=True),
+    function("_!=_", "A, A", "bool", not_equal, cost=cost.NOT_EQUAL, visits=True),
+    function("@in", "A, list(A)", "bool", in_list, cost=cost.IN_LIST, visits=True),
     function("@in", "A, map(A, B)", "bool", in_map),
 )
 

@@ -11,10 +11,18 @@ from typing import Final
 
 from dra_core.cel import cost
 from dra_core.cel.library import Row, function, member
-from dra_core.cel.library_core import MAX_SIZE, in_list, int64, uint64
+from dra_core.cel.library_core import MAX_SIZE, in_list, int64, same, uint64
 from dra_core.cel.problems import BudgetExceeded, EvalProblem
 from dra_core.cel.times import Duration, Timestamp
-from dra_core.cel.values import MISSING, NONE, MapValue, OptionalValue, UInt, Value, equal
+from dra_core.cel.values import (
+    MISSING,
+    NONE,
+    Budget,
+    MapValue,
+    OptionalValue,
+    UInt,
+    Value,
+)
 
 MAX_INCLUDES: Final = 48
 """``includes`` looks at that many elements (the most values an attribute may have)."""
@@ -24,13 +32,6 @@ List = tuple[Value, ...]
 _COMPARABLE: Final = ("int", "uint", "double", "bool", "duration", "timestamp", "string", "bytes")
 _COMPARABLE_CLASSES: Final = frozenset({int, UInt, float, bool, Duration, Timestamp, str, bytes})
 _SUMMABLE: Final = ("int", "uint", "double", "duration")
-
-
-def _same(a: Value, b: Value) -> bool:
-    try:
-        return equal(a, b)
-    except EvalProblem:
-        return False
 
 
 # --- the API server's lists ---------------------------------------------------------------
@@ -108,20 +109,23 @@ _SUMS: Final[dict[str, Callable[[List], Value]]] = {
 }
 
 
-def _index_of(items: List, value: Value) -> int:
-    return next((i for i, item in enumerate(items) if _same(item, value)), -1)
+def _index_of(items: List, value: Value, budget: Budget | None = None) -> int:
+    budget = Budget() if budget is None else budget
+    budget.scan(len(items))
+    return next((i for i, item in enumerate(items) if same(item, value, budget)), -1)
 
 
-def _last_index_of(items: List, value: Value) -> int:
-    return next((i for i in range(len(items) - 1, -1, -1) if _same(items[i], value)), -1)
+def _last_index_of(items: List, value: Value, budget: Budget | None = None) -> int:
+    found = _index_of(items[::-1], value, budget)
+    return found if found < 0 else len(items) - 1 - found
 
 
-def includes(target: Value, value: Value) -> bool:
+def includes(target: Value, value: Value, budget: Budget | None = None) -> bool:
     """Whether a list has an element, or whether a value that is no list equals it."""
     if target.__class__ is not tuple:
-        return _same(target, value)
+        return same(target, value, budget)
     for item in target[:MAX_INCLUDES]:
-        if _same(item, value):
+        if same(item, value, budget):
             return True
     if len(target) > MAX_INCLUDES:
         raise EvalProblem(f"includes() looks at no more than {MAX_INCLUDES} elements")
@@ -135,9 +139,11 @@ def _kubernetes_lists() -> Iterable[Row]:
         yield member("min", f"list({t})", t, _ordered(_min), cost=cost.TRAVERSAL)
     for t in _SUMMABLE:
         yield member("sum", f"list({t})", t, _ordered(_SUMS[t]), cost=cost.TRAVERSAL)
-    yield member("indexOf", "list(A), A", "int", _index_of, cost=cost.TRAVERSAL)
-    yield member("lastIndexOf", "list(A), A", "int", _last_index_of, cost=cost.TRAVERSAL)
-    yield member("includes", "dyn, dyn", "bool", includes, cost=cost.INCLUDES)
+    yield member("indexOf", "list(A), A", "int", _index_of, cost=cost.TRAVERSAL, visits=True)
+    yield member(
+        "lastIndexOf", "list(A), A", "int", _last_index_of, cost=cost.TRAVERSAL, visits=True
+    )
+    yield member("includes", "dyn, dyn", "bool", includes, cost=cost.INCLUDES, visits=True)
 
 
 # --- cel-go's lists --------------------------------------------------------------------------
@@ -190,15 +196,14 @@ def sort_by(items: List, keys: List) -> List:
     return tuple(items[index] for index in order)
 
 
-def _distinct(items: List) -> List:
-    # Texts and ints are distinct by hash, and the cost of the rest is quadratic by model.
+def _distinct(items: List, budget: Budget | None = None) -> List:
     if all(item.__class__ is str for item in items):
         return tuple(dict.fromkeys(items))
-    if len(items) * len(items) > cost.LIMIT:
-        raise BudgetExceeded(f"distinct() compares more than {cost.LIMIT:,} pairs")
+    budget = Budget() if budget is None else budget
     out: list[Value] = []
     for item in items:
-        if not any(_same(item, seen) for seen in out):
+        budget.spend(len(out))
+        if not any(same(item, seen, budget) for seen in out):
             out.append(item)
     return tuple(out)
 
@@ -206,10 +211,10 @@ def _distinct(items: List) -> List:
 def _language_lists() -> Iterable[Row]:
     yield function("lists.range", "int", "list(int)", _range, cost=cost.RANGE)
     yield member("slice", "list(T), int, int", "list(T)", _slice, eager=False, cost=cost.SLICE)
-    yield member("flatten", "list(list(T))", "list(T)", _flatten, cost=cost.FLATTEN)
-    yield member("flatten", "list(dyn), int", "list(dyn)", _flatten, cost=cost.FLATTEN)
+    yield member("flatten", "list(list(T))", "list(T)", _flatten, cost=cost.FLATTEN, grows=True)
+    yield member("flatten", "list(dyn), int", "list(dyn)", _flatten, cost=cost.FLATTEN, grows=True)
     yield member("reverse", "list(T)", "list(T)", lambda a: a[::-1], cost=cost.REVERSE)
-    yield member("distinct", "list(T)", "list(T)", _distinct, cost=cost.DISTINCT)
+    yield member("distinct", "list(T)", "list(T)", _distinct, cost=cost.DISTINCT, visits=True)
     for t in _COMPARABLE:
         yield member("sort", f"list({t})", f"list({t})", _sort, cost=cost.SORT)
     for t in _COMPARABLE:
@@ -221,23 +226,18 @@ def _language_lists() -> Iterable[Row]:
 # --- sets ------------------------------------------------------------------------------------
 
 
-def _contains(items: List, others: List) -> bool:
-    _check_pairs(items, others)
-    return all(in_list(other, items) for other in others)
+def _contains(items: List, others: List, budget: Budget | None = None) -> bool:
+    budget = Budget() if budget is None else budget
+    return all(in_list(other, items, budget) for other in others)
 
 
-def _equivalent(items: List, others: List) -> bool:
-    return _contains(items, others) and _contains(others, items)
+def _equivalent(items: List, others: List, budget: Budget | None = None) -> bool:
+    return _contains(items, others, budget) and _contains(others, items, budget)
 
 
-def _intersects(items: List, others: List) -> bool:
-    _check_pairs(items, others)
-    return any(in_list(item, others) for item in items)
-
-
-def _check_pairs(items: List, others: List) -> None:
-    if len(items) * len(others) > cost.LIMIT:
-        raise BudgetExceeded(f"sets of more than {cost.LIMIT:,} pairs of elements")
+def _intersects(items: List, others: List, budget: Budget | None = None) -> bool:
+    budget = Budget() if budget is None else budget
+    return any(in_list(item, others, budget) for item in items)
 
 
 # --- optional values ---------------------------------------------------------------------------
@@ -274,10 +274,14 @@ def _is_zero(value: Value) -> bool:
     return kind in (int, UInt, float, bool) and not value
 
 
+def _set(name: str, run: Callable[..., bool], model: cost.Cost) -> Row:
+    return function(f"sets.{name}", "list(T), list(T)", "bool", run, cost=model, visits=True)
+
+
 _SETS: Final = (
-    function("sets.contains", "list(T), list(T)", "bool", _contains, cost=cost.SETS),
-    function("sets.equivalent", "list(T), list(T)", "bool", _equivalent, cost=cost.SETS_TWICE),
-    function("sets.intersects", "list(T), list(T)", "bool", _intersects, cost=cost.SETS),
+    _set("contains", _contains, cost.SETS),
+    _set("equivalent", _equivalent, cost.SETS_TWICE),
+    _set("intersects", _intersects, cost.SETS),
 )
 
 _OPTIONALS: Final = (

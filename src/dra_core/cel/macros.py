@@ -18,6 +18,9 @@ _TWO_VARIABLES: Final = frozenset(
     | {"transformList", "transformMap", "transformMapEntry"}
 )
 _TRANSFORMS: Final = frozenset({"transformList", "transformMap", "transformMapEntry"})
+COLLECTING: Final = frozenset({"map", "filter", "sortBy"}) | _TRANSFORMS
+"""Macros that build a list or a map."""
+
 _OPTIONAL_MAPS: Final = {"optMap": False, "optFlatMap": True}
 
 ACCUMULATORS: Final = frozenset({"__result__", "@result"})

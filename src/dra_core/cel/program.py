@@ -12,7 +12,7 @@ import attrs
 
 from dra_core.cel.access import Place
 from dra_core.cel.accounting import Accountant
-from dra_core.cel.ast import Call, Node, walk
+from dra_core.cel.ast import Call, ListLiteral, Loop, MapLiteral, Node, walk
 from dra_core.cel.checker import check
 from dra_core.cel.compiler import Compiler
 from dra_core.cel.cost import LIMIT
@@ -20,6 +20,7 @@ from dra_core.cel.emitter import Module
 from dra_core.cel.environment import Environment
 from dra_core.cel.estimate import estimate
 from dra_core.cel.literals import fold
+from dra_core.cel.macros import COLLECTING
 from dra_core.cel.parser import parse
 from dra_core.cel.problems import (
     FAULTS,
@@ -97,7 +98,7 @@ class Program:
         """
         module = self._module()
         Compiler(module, self._places).function("run", self._root, self._prologue.lines)
-        if self.max_cost > LIMIT or _grows(self._root):
+        if self.max_cost > LIMIT or any(map(_builds, walk(self._root))):
             counted = self.counted()
             return lambda *args: counted(*args)[0], _as_it_is
         run, offsets = _load(module)
@@ -118,10 +119,17 @@ class Program:
         return module
 
 
-def _grows(root: Node) -> bool:
-    return any(
-        isinstance(node, Call) and any(row.grows for row in node.overloads) for node in walk(root)
-    )
+def _builds(node: Node) -> bool:
+    """Whether a node builds values that may have more parts than they cost to build.
+
+    Of built lists others can be built that share them, and so on: few nodes, very many
+    parts. Constants and what a device has are no larger than they are.
+    """
+    if isinstance(node, Call):
+        return any(row.grows for row in node.overloads)
+    if isinstance(node, Loop):
+        return node.kind in COLLECTING
+    return isinstance(node, ListLiteral | MapLiteral)
 
 
 Run = Callable[..., Any]

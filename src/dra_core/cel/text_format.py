@@ -16,7 +16,7 @@ from dra_core.cel.problems import BudgetExceeded, EvalProblem
 from dra_core.cel.types import Type
 from dra_core.cel.values import MapValue, UInt, Value, text_of_double, type_of
 
-MAX_FORMATTED: Final = 10_000_000
+MAX_FORMATTED: Final = 1_000_000
 """The longest text that ``format()`` builds, in characters."""
 
 MAX_PRECISION: Final = 1_000

@@ -10,16 +10,29 @@ Source: cel-go's run-time cost tracker.
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
-from dra_core.cel.cost import LIMIT, Actual
+from dra_core.cel.cost import LIMIT, ONE, TRAVERSAL, Actual, Cost, traversal
 from dra_core.cel.library_lists import has_value, optional_value, sort_by
 from dra_core.cel.problems import FAULTS, BudgetExceeded, EvalProblem
 from dra_core.cel.runtime import elements, entries, entry_map, find, get, pairs
-from dra_core.cel.values import MISSING, NONE, MapValue, OptionalValue, Value, size_of, type_of
+from dra_core.cel.values import (
+    MISSING,
+    NONE,
+    Budget,
+    MapValue,
+    OptionalValue,
+    Value,
+    size_of,
+    type_of,
+)
 from dra_core.errors import DraError
 
-MAX_GROWN: Final = 20_000_000
+MAX_GROWN: Final = 10_000_000
 """How many elements the texts and lists that one evaluation builds may have together. The
 reference has no such limit: it charges next to nothing for building them."""
+
+
+VISITS_PER_UNIT: Final = 10
+"""How many elements a unit of cost pays for: what the reference charges for characters."""
 
 
 class Failure:
@@ -33,17 +46,22 @@ class Failure:
 
 
 class Callee:
-    """A function as one call uses it; ``cost`` None means 1."""
+    """A function as one call uses it.
 
-    __slots__ = ("cost", "grows", "offset", "run")
+    ``run`` takes the arguments, and a budget if ``visits``. ``cost`` None means 1, ``walks``
+    that the first argument is walked through; ``after`` that the cost needs the result.
+    """
 
-    def __init__(
-        self, run: Callable[..., Value], cost: Actual | None, offset: int, *, grows: bool = False
-    ) -> None:
+    __slots__ = ("after", "cost", "grows", "offset", "run", "visits", "walks")
+
+    def __init__(self, run: Callable[..., Value], offset: int, model: Cost = ONE) -> None:
         self.run = run
-        self.cost = cost
         self.offset = offset
-        self.grows = grows
+        self.cost: Actual | None = None if model is ONE else model.actual
+        self.after = model.after
+        self.walks = model is TRAVERSAL
+        self.grows = False
+        self.visits = False
 
 
 class Lazy:
@@ -66,11 +84,12 @@ class Lazy:
 class Tracker:
     """What one evaluation has cost so far."""
 
-    __slots__ = ("cost", "grown")
+    __slots__ = ("budget", "cost", "grown")
 
     def __init__(self) -> None:
         self.cost = 0
         self.grown = 0
+        self.budget = Budget()
 
     def check(self) -> None:
         """Raise BudgetExceeded if the limit is passed."""
@@ -150,22 +169,40 @@ class Tracker:
 
     def call(self, callee: Callee, args: tuple[Value, ...]) -> Value:
         """A call and its cost. A failed argument is the result, and is paid for."""
+        if not callee.after:
+            self._charge(callee, args, None)
         for arg in args:
             if arg.__class__ is Failure:
                 result: Value = arg
                 break
         else:
-            try:
-                result = callee.run(*args)
-            except FAULTS as problem:
-                result = Failure(problem, callee.offset)
-        self.cost += 1 if callee.cost is None else callee.cost(args, result)
+            result = self._run(callee, args)
+        if callee.after:
+            self._charge(callee, args, result)
+        return result
+
+    def _charge(self, callee: Callee, args: tuple[Value, ...], result: Value) -> None:
+        before = self.cost
+        if callee.cost is None:
+            self.cost += 1
+        elif callee.walks:
+            self.cost += traversal(args[0], self.budget)
+        else:
+            self.cost += callee.cost(args, result)
+        if callee.visits:
+            self.budget.left += VISITS_PER_UNIT * (self.cost - before)
+        if self.cost > LIMIT:
+            self.check()
+
+    def _run(self, callee: Callee, args: tuple[Value, ...]) -> Value:
+        try:
+            result = callee.run(*args, self.budget) if callee.visits else callee.run(*args)
+        except FAULTS as problem:
+            return Failure(problem, callee.offset)
         if callee.grows:
             self.grown += size_of(result)
             if self.grown > MAX_GROWN:
                 raise BudgetExceeded(f"it builds more than {MAX_GROWN:,} elements")
-        if self.cost > LIMIT:
-            self.check()
         return result
 
     def free(self, callee: Callee, arg: Value) -> Value:

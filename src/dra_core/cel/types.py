@@ -120,10 +120,13 @@ class Unifier:
             return DYN if variables_are_dyn else t
         if not t.params:
             return t
-        return Type(
-            t.name,
-            tuple(self.substitute(p, variables_are_dyn=variables_are_dyn) for p in t.params),
-        )
+        params = []
+        changed = False
+        for param in t.params:
+            new = self.substitute(param, variables_are_dyn=variables_are_dyn)
+            changed = changed or new is not param
+            params.append(new)
+        return Type(t.name, tuple(params)) if changed else t
 
     def assignable(self, value: Type, target: Type) -> bool:
         """Whether a value of one type may stand for the other; binds variables if so."""
@@ -174,7 +177,12 @@ class Unifier:
 
     def _occurs(self, variable: Type, t: Type) -> bool:
         t = self.resolve(t)
-        return t == variable or any(self._occurs(variable, p) for p in t.params)
+        if t.name == VARIABLE:
+            return t == variable
+        for param in t.params:  # noqa: SIM110 (a generator would double the depth of the stack)
+            if self._occurs(variable, param):
+                return True
+        return False
 
     def join(self, left: Type, right: Type) -> Type | None:
         """The more general of two types that agree, ``None`` if they do not."""

@@ -53,9 +53,11 @@ MAX_INT64: Final = 2**63 - 1
 MIN_INT64: Final = -(2**63)
 MAX_UINT64: Final = 2**64 - 1
 
-MAX_COMPARISONS: Final = 1_000_000
-"""How many elements one ``==`` may visit. Lists that share their parts can be written in
-a few characters and have more elements than could ever be visited."""
+MAX_VISITED: Final = 1_000_000
+"""How many elements one evaluation may look at without paying for them, see ``Budget``."""
+
+FREE_VISITS: Final = 64
+"""A list of so many elements is looked through for nothing: no attribute has more."""
 
 Value = Any
 """A CEL value; the table above says what that can be."""
@@ -165,70 +167,119 @@ def type_of(value: Value) -> Type:
     return found if found is not None else Type("map")
 
 
-def equal(left: Value, right: Value) -> bool:
+class Budget:
+    """How many elements may still be looked at where looking is not charged by the element.
+
+    Lists that share their parts can be written in a few characters and have more elements
+    than could ever be visited.
+    """
+
+    __slots__ = ("left",)
+
+    def __init__(self, left: int = MAX_VISITED) -> None:
+        self.left = left
+
+    def scan(self, elements: int) -> None:
+        """Take some away for looking through a list of that many. Raises BudgetExceeded."""
+        if elements > FREE_VISITS:
+            self.spend(elements)
+
+    def spend(self, elements: int) -> None:
+        """Take some away. Raises BudgetExceeded if there are not that many left."""
+        self.left -= elements
+        if self.left < 0:
+            raise BudgetExceeded(f"it looks at more than {MAX_VISITED:,} elements")
+
+
+def equal(left: Value, right: Value, budget: Budget | None = None) -> bool:
     """CEL's ``==`` for values of any types.
 
     Values of different types are unequal, except that numbers compare across types.
     Raises EvalProblem where the left one is a quantity, a version, an address, a URL or
-    a format and the right one something else, as the reference does.
+    a format and the right one something else, as the reference does. Inside containers
+    that counts as equal: there the reference asks "is it False?", and an error is not.
+
+    Raises BudgetExceeded after too many elements.
     """
     kind = left.__class__
     if kind is str or kind is bool:
         return kind is right.__class__ and bool(left == right)
-    return _equal(left, right, [MAX_COMPARISONS])
+    found = _compared(left, right)
+    if found.__class__ is bool:
+        return found
+    return _equal_parts(found, Budget() if budget is None else budget)
 
 
 # The reference's own types answer == only among themselves.
 _STRICT: Final = frozenset({Quantity, SemVer, IpAddress, Cidr, Url, Format})
 _NUMBERS: Final = frozenset({int, UInt, float})
+_LONG: Final = 16
+_ATOMS: Final = frozenset({str, bool, int, bytes})
+
+_Pairs = list[tuple[Value, Value]]
 
 
-def _equal(left: Value, right: Value, budget: list[int]) -> bool:
-    budget[0] -= 1
-    if budget[0] < 0:
-        raise BudgetExceeded(f"a comparison visits more than {MAX_COMPARISONS:,} elements")
+def _compared(left: Value, right: Value) -> Any:
+    """Whether two values are equal, or the pairs of parts that decide it.
+
+    Raises EvalProblem as ``equal`` does.
+    """
     kind, other = left.__class__, right.__class__
     if kind in _NUMBERS:
         return other in _NUMBERS and compare_numbers(left, right) == 0
     if kind is tuple:
-        return other is tuple and _equal_lists(left, right, budget)
+        if other is not tuple or len(left) != len(right):
+            return False
+        # Long lists are mostly of one type, which Python compares fast.
+        if len(left) > _LONG:
+            kinds = set(map(type, left))
+            if len(kinds) == 1 and kinds <= _ATOMS and kinds == set(map(type, right)):
+                return bool(left == right)
+        return list(zip(left, right, strict=True))
     if isinstance(left, MapValue):
-        return isinstance(right, MapValue) and _equal_maps(left, right, budget)
+        return isinstance(right, MapValue) and _compared_maps(left, right)
     if kind is OptionalValue:
         if other is not OptionalValue or left.value is MISSING or right.value is MISSING:
             return other is OptionalValue and left.value is right.value
-        return _equal(left.value, right.value, budget)
+        return _compared(left.value, right.value)
     if kind is not other:
         if kind in _STRICT:
-            raise EvalProblem(f"{type_of(left)} cannot be compared with {type_of(right)}")
+            raise EvalProblem(f"a {type_of(left)} cannot be compared with a {type_of(right)}")
         return False
     if kind is Type:
-        return bool(left.name == right.name)
+        return left.name == right.name
     return bool(left == right)
 
 
-def _equal_lists(left: tuple[Value, ...], right: tuple[Value, ...], budget: list[int]) -> bool:
-    if len(left) != len(right):
-        return False
-    return all(_not_unequal(a, b, budget) for a, b in zip(left, right, strict=True))
-
-
-def _equal_maps(left: MapValue, right: MapValue, budget: list[int]) -> bool:
+def _compared_maps(left: MapValue, right: MapValue) -> bool | _Pairs:
     if left.size() != right.size():
         return False
-    for key, value in left.items():
-        found = right.find(key)
-        if found is MISSING or not _not_unequal(value, found, budget):
-            return False
+    pairs = [(value, right.find(key)) for key, value in left.items()]
+    return all(found is not MISSING for _, found in pairs) and pairs
+
+
+def _equal_parts(pairs: _Pairs | bool, budget: Budget) -> bool:
+    """Whether no pair is unequal. Goes down with its own stack: values may nest deep."""
+    stack = [pairs]
+    while stack:
+        pairs = stack.pop()
+        if isinstance(pairs, bool):
+            continue
+        budget.spend(len(pairs))
+        for left, right in pairs:
+            if left.__class__ in _ATOMS and left.__class__ is right.__class__:
+                if left != right:
+                    return False
+                continue
+            try:
+                found = _compared(left, right)
+            except EvalProblem:
+                continue
+            if found is False:
+                return False
+            if found is not True:
+                stack.append(found)
     return True
-
-
-def _not_unequal(left: Value, right: Value, budget: list[int]) -> bool:
-    # Inside containers the reference asks "is it False?", and an error is not.
-    try:
-        return _equal(left, right, budget)
-    except EvalProblem:
-        return True
 
 
 def compare_numbers(left: int | float, right: int | float) -> int | None:
