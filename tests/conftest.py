@@ -1,4 +1,6 @@
-"""What every test shares: the Hypothesis profiles. Helpers live in ``support``.
+"""What every test shares: the Hypothesis profiles and their time budget.
+
+Helpers live in ``support``.
 
 Profiles, chosen by ``DRA_CORE_HYPOTHESIS_PROFILE``:
 
@@ -16,6 +18,10 @@ reported here, never asserted.
 import os
 
 from hypothesis import HealthCheck, settings
+
+from support.time_budget import pytest_pyfunc_call, pytest_terminal_summary
+
+__all__ = ["pytest_pyfunc_call", "pytest_terminal_summary"]  # hooks, found by their names
 
 _SLOW_IS_FINE = (HealthCheck.too_slow, HealthCheck.data_too_large)
 
