@@ -69,7 +69,11 @@ def test_versions_that_are_not_read() -> None:
         ("v1alpha2", "ResourceClaim", False),
         ("v1beta1", "DeviceTaintRule", False),
         ("v1alpha3", "DeviceTaintRule", True),
-        ("v1alpha3", "PodSchedulingContext", False),
+        ("v1alpha3", "PodSchedulingContext", True),
+        ("v1alpha2", "PodSchedulingContext", True),
+        ("v1alpha1", "PodScheduling", True),
+        ("v1alpha2", "PodScheduling", False),
+        ("v1beta1", "PodSchedulingContext", False),
         ("v2", "ResourceClaim", False),
     ]:
         document = {"apiVersion": f"resource.k8s.io/{version}", "kind": kind}

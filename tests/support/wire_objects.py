@@ -57,6 +57,7 @@ from dra_core.api.objects import (
     ResourceClaimTemplate,
     ResourceSlice,
 )
+from dra_core.api.scheduling_context import PodSchedulingContext, ResourceClaimSchedulingStatus
 from dra_core.values.quantity import Quantity
 
 texts = st.one_of(
@@ -292,6 +293,14 @@ device_taint_rules = st.builds(
     metadata,
     maybe(st.builds(DeviceTaintSelector, maybe(texts), maybe(texts), maybe(texts))),
     taints,
+)
+
+pod_scheduling_contexts = st.builds(
+    PodSchedulingContext,
+    metadata,
+    texts,
+    tuples(texts),
+    tuples(st.builds(ResourceClaimSchedulingStatus, texts, tuples(texts))),
 )
 
 containers = tuples(st.builds(Container, texts, maps(quantities), maps(quantities), texts))

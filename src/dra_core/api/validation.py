@@ -20,12 +20,14 @@ from dra_core.api.objects import (
     ResourceClaimTemplate,
     ResourceSlice,
 )
+from dra_core.api.scheduling_context import PodSchedulingContext
 from dra_core.api.validation_claims import (
     check_device_class,
     check_device_taint_rule,
     check_node,
     check_pod,
     check_pod_group,
+    check_pod_scheduling_context,
     check_resource_claim,
     check_resource_claim_template,
 )
@@ -41,6 +43,7 @@ _CHECKS: Final[Mapping[type, Callable[[Report, Any], None]]] = {
     ResourceClaim: check_resource_claim,
     ResourceClaimTemplate: check_resource_claim_template,
     DeviceTaintRule: check_device_taint_rule,
+    PodSchedulingContext: check_pod_scheduling_context,
     Pod: check_pod,
     PodGroup: check_pod_group,
     Node: check_node,

@@ -25,6 +25,7 @@ from dra_core.api.objects import (
     ResourceClaim,
     ResourceClaimTemplate,
 )
+from dra_core.api.scheduling_context import MAX_NODES, PodSchedulingContext
 from dra_core.api.validation_common import (
     check_labels,
     check_metadata,
@@ -198,6 +199,21 @@ def check_device_taint_rule(report: Report, obj: DeviceTaintRule) -> None:
             if value is not None:
                 report.error(f"spec.deviceSelector.{field}", check(value))
     check_taint(report, "spec.taint", obj.taint)
+
+
+def check_pod_scheduling_context(report: Report, obj: PodSchedulingContext) -> None:
+    """A PodSchedulingContext: its lists of nodes are sets of limited size."""
+    check_metadata(report, obj.metadata, namespaced=True)
+    _check_nodes(report, "spec.potentialNodes", obj.potential_nodes)
+    path = "status.resourceClaims"
+    report.unique(path, (entry.name for entry in obj.resource_claims))
+    for index, entry in enumerate(obj.resource_claims):
+        _check_nodes(report, f"{path}[{index}].unsuitableNodes", entry.unsuitable_nodes)
+
+
+def _check_nodes(report: Report, path: str, nodes: Sequence[str]) -> None:
+    report.at_most(path, nodes, MAX_NODES)
+    report.unique(path, nodes)
 
 
 def check_pod(report: Report, obj: Pod) -> None:

@@ -15,6 +15,7 @@ from dra_core.api.objects import (
     ResourceClaimTemplate,
     ResourceSlice,
 )
+from dra_core.api.scheduling_context import PodSchedulingContext
 from dra_core.api.wire_decode import ApiObject, Decoder
 from dra_core.api.wire_encode import write_allocation_result
 from dra_core.api.wire_lists import WireObject, iter_objects
@@ -33,6 +34,7 @@ __all__ = [
     "decode_node",
     "decode_pod",
     "decode_pod_group",
+    "decode_pod_scheduling_context",
     "decode_resource_claim",
     "decode_resource_claim_template",
     "decode_resource_slice",
@@ -76,6 +78,11 @@ def decode_device_taint_rule(obj: Any, version: str = "v1") -> DeviceTaintRule:
 def decode_allocation_result(obj: Any, version: str = "v1") -> AllocationResult:
     """``Decoder.allocation_result`` of a single result."""
     return Decoder().allocation_result(obj, version)
+
+
+def decode_pod_scheduling_context(obj: Any) -> PodSchedulingContext:
+    """``Decoder.pod_scheduling_context`` of a single object."""
+    return Decoder().pod_scheduling_context(obj)
 
 
 def decode_node(obj: Any) -> Node:

@@ -16,6 +16,10 @@ from dra_core.api.objects import (
     ResourceClaimTemplate,
     ResourceSlice,
 )
+from dra_core.api.scheduling_context import (
+    PodSchedulingContext,
+    read_pod_scheduling_context,
+)
 from dra_core.api.wire_claims import (
     read_allocation_result,
     read_device_class,
@@ -36,6 +40,7 @@ ApiObject = (
     | ResourceClaim
     | ResourceClaimTemplate
     | DeviceTaintRule
+    | PodSchedulingContext
     | Node
     | Pod
     | PodGroup
@@ -48,6 +53,8 @@ _READERS: Final[Mapping[str, Callable[[Obj, Reader], ApiObject]]] = {
     "ResourceClaim": read_resource_claim,
     "ResourceClaimTemplate": read_resource_claim_template,
     "DeviceTaintRule": read_device_taint_rule,
+    "PodSchedulingContext": read_pod_scheduling_context,
+    "PodScheduling": read_pod_scheduling_context,
     "Node": read_node,
     "Pod": read_pod,
     "PodGroup": read_pod_group,
@@ -109,6 +116,10 @@ class Decoder:
     def allocation_result(self, obj: Any, version: str = "v1") -> AllocationResult:
         """An AllocationResult of ``version``: ``status.allocation`` of a claim."""
         return self._read("AllocationResult", obj, version, read_allocation_result)
+
+    def pod_scheduling_context(self, obj: Any) -> PodSchedulingContext:
+        """A PodSchedulingContext, or PodScheduling: one shape in all versions."""
+        return self._read("PodSchedulingContext", obj, "v1", read_pod_scheduling_context)
 
     def node(self, obj: Any) -> Node:
         """A v1.Node."""

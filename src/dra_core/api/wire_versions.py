@@ -42,6 +42,14 @@ VERSIONS: Final[Mapping[str, Version]] = {
 }
 """The versions that are read and written, newest first."""
 
+CONTEXT_KINDS: Final[Mapping[str, str]] = {
+    "v1alpha3": "PodSchedulingContext",
+    "v1alpha2": "PodSchedulingContext",
+    "v1alpha1": "PodScheduling",
+}
+"""The versions that had the context of a pod's scheduling, and what they called it. The
+last two had nothing else that is read here."""
+
 CORE_KINDS: Final = frozenset({"Pod", "Node"})
 """What is read of the core group, version v1."""
 
@@ -56,6 +64,8 @@ def is_known(api_version: str, kind: str) -> bool:
     """Whether objects of this kind and version can be decoded."""
     group, version = split_api_version(api_version)
     if group == RESOURCE_GROUP:
+        if kind == CONTEXT_KINDS.get(version):
+            return True
         return version in VERSIONS and kind in VERSIONS[version].kinds
     if group == SCHEDULING_GROUP:
         return kind == "PodGroup"

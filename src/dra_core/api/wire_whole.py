@@ -25,6 +25,10 @@ from dra_core.api.objects import (
     ResourceClaimTemplate,
     ResourceSlice,
 )
+from dra_core.api.scheduling_context import (
+    PodSchedulingContext,
+    write_pod_scheduling_context,
+)
 from dra_core.api.wire_decode import ApiObject, Decoder
 from dra_core.api.wire_encode import (
     write_device_class,
@@ -35,6 +39,7 @@ from dra_core.api.wire_encode_core import write_node, write_pod, write_pod_group
 from dra_core.api.wire_encode_slices import write_device_taint_rule, write_resource_slice
 from dra_core.api.wire_free import copy_json
 from dra_core.api.wire_versions import (
+    CONTEXT_KINDS,
     RESOURCE_GROUP,
     SCHEDULING_GROUP,
     Version,
@@ -73,6 +78,7 @@ def encode(obj: ApiObject, version: str = "v1") -> Json:
     """The whole object as JSON of ``version``, with apiVersion and kind.
 
     Only what the object has in its fields: ``raw`` plays no part, see ``encode_whole``.
+    A PodSchedulingContext is a PodScheduling in v1alpha1.
     Nothing of the result is shared with ``obj``. For a Pod or Node the version is v1,
     for a PodGroup whatever the caller's cluster serves.
 
@@ -83,6 +89,9 @@ def encode(obj: ApiObject, version: str = "v1") -> Json:
     if isinstance(obj, PodGroup):
         header = {"apiVersion": f"{SCHEDULING_GROUP}/{version}", "kind": kind}
         return header | write_pod_group(obj)
+    if isinstance(obj, PodSchedulingContext):
+        header = {"apiVersion": f"{RESOURCE_GROUP}/{version}", "kind": _context_kind(obj, version)}
+        return header | write_pod_scheduling_context(obj)
     core = _CORE_WRITERS.get(type(obj))
     if core is not None:
         if version != "v1":
@@ -91,10 +100,22 @@ def encode(obj: ApiObject, version: str = "v1") -> Json:
     target = version_named(version)
     name = str(obj.metadata.key)
     if kind not in target.kinds:
-        raise NotExpressibleError(kind, name, "", version, "the version does not have this kind")
+        raise _no_such_kind(kind, name, version)
     write = _WRITERS[type(obj)]
     body = written(kind, name, version, lambda: write(obj, target))
     return {"apiVersion": f"{RESOURCE_GROUP}/{version}", "kind": kind} | body
+
+
+def _context_kind(obj: PodSchedulingContext, version: str) -> str:
+    kind = CONTEXT_KINDS.get(version)
+    if kind is None:
+        name = version_named(version).name
+        raise _no_such_kind(type(obj).__name__, str(obj.metadata.key), name)
+    return kind
+
+
+def _no_such_kind(kind: str, name: str, version: str) -> NotExpressibleError:
+    return NotExpressibleError(kind, name, "", version, "the version does not have this kind")
 
 
 def encode_whole(obj: ApiObject, version: str | None = None) -> Json:

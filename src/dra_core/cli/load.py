@@ -23,13 +23,20 @@ from dra_core.api.objects import (
     ResourceClaimTemplate,
     ResourceSlice,
 )
+from dra_core.api.wire_versions import CONTEXT_KINDS
 from dra_core.cli.documents import read_documents
 from dra_core.errors import MalformedObjectError
 
 DEFAULT_NAMESPACE: Final = "default"
 """Where an object without namespace belongs, as ``kubectl apply`` would decide."""
 
-_NAMESPACED: Final = ("Pod", "ResourceClaim", "ResourceClaimTemplate", "PodGroup")
+_NAMESPACED: Final = (
+    "Pod",
+    "ResourceClaim",
+    "ResourceClaimTemplate",
+    "PodGroup",
+    *CONTEXT_KINDS.values(),
+)
 
 T = TypeVar("T")
 
