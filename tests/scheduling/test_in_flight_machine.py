@@ -38,7 +38,7 @@ from dra_core.scheduling.errors import (
 from dra_core.scheduling.in_flight import ClaimTracker, DevicesFreed
 from support.in_use import amounts, claim, device, result, share
 from support.tracking import at, finalized, with_devices, without_devices
-from support.tracking_model import Change, Model
+from support.tracking_model import Change, Entry, Model
 
 # --- anything at all
 
@@ -126,7 +126,7 @@ class AnythingMachine(RuleBasedStateMachine):
         self.model.observe_delete(old)
 
     @rule(listed=st.lists(CLAIMS, max_size=2, unique_by=lambda c: c.name),
-          version=st.integers(1, 12))  # fmt: skip
+          version=st.integers(1, 5))  # fmt: skip
     def observe_all(self, listed: list[ResourceClaim], version: int) -> None:
         self.cache.observe_all(listed, str(version))
         self.model.observe_all(listed, version)
@@ -156,6 +156,60 @@ class AnythingMachine(RuleBasedStateMachine):
         refused = self.model.start(picked, pod, session)
         call = partial(self.tracker.start, [picked], pod, session=session)
         assert refusal(call) == refused
+
+    @precondition(lambda self: not self.model.entries)
+    @rule(picked=ALLOCATED, pod=PODS, session=SESSIONS)
+    def start_first(self, picked: ResourceClaim, pod: str, session: str | None) -> None:
+        """Most of the time something is in flight."""
+        self.start(picked, pod, session)
+
+    @rule(which=st.integers(0, 3), picked=ALLOCATED, pod=PODS, session=SESSIONS)
+    def start_cached(
+        self, which: int, picked: ResourceClaim, pod: str, session: str | None
+    ) -> None:
+        """A claim as the cache shows it is taken in flight."""
+        cached = list(self.model.latest.values())
+        if cached:
+            found = cached[which % len(cached)]
+            self.start(attrs.evolve(found, allocation=picked.allocation), pod, session)
+
+    @precondition(lambda self: self.model.entries)
+    @rule(which=st.integers(0, 3), new=CLAIMS)
+    def observe_entry(self, which: int, new: ResourceClaim) -> None:
+        """The informer shows a claim that is in flight, allocated or not."""
+        metadata = self.entry(which).claim.metadata
+        shown = attrs.evolve(new.metadata, name=metadata.name, uid=metadata.uid)
+        self.observe(attrs.evolve(new, metadata=shown))
+
+    @precondition(lambda self: self.model.entries)
+    @rule(which=st.integers(0, 3))
+    def delete_entry(self, which: int) -> None:
+        """The informer shows that a claim that is in flight is gone."""
+        self.observe_delete(self.entry(which).claim)
+
+    @precondition(lambda self: self.model.entries)
+    @rule(which=st.integers(0, 3), version=st.integers(1, 12))
+    def answer(self, which: int, version: int) -> None:
+        """The API server returns what is in flight, at whatever version."""
+        entry = self.entry(which)
+        self.succeeded(entry.claim.metadata.uid, at(entry.claim, version))
+
+    @precondition(lambda self: self.model.entries)
+    @rule(which=st.integers(0, 3), pod=PODS)
+    def join(self, which: int, pod: str) -> None:
+        """One more pod of the session comes."""
+        entry = self.entry(which)
+        self.start(entry.claim, pod, entry.session)
+
+    @precondition(lambda self: self.model.entries)
+    @rule(which=st.integers(0, 3), pod=PODS)
+    def leave(self, which: int, pod: str) -> None:
+        """A pod lets go of something that is in flight."""
+        self.release(self.entry(which).claim.metadata.uid, pod)
+
+    def entry(self, which: int) -> Entry:
+        entries = list(self.model.entries.values())
+        return entries[which % len(entries)]
 
     @rule(uid=st.sampled_from(UIDS), pod=PODS)
     def release(self, uid: str, pod: str) -> None:
@@ -208,6 +262,12 @@ class AnythingMachine(RuleBasedStateMachine):
         for key in latest:
             if key in self.model.observed:
                 assert self.cache.get_api_object(key) == self.model.observed[key]
+
+    @invariant()
+    def overrides_agree(self) -> None:
+        assert self.tracker.claims() == self.model.claims()
+        for key, found in self.model.latest.items():
+            assert self.tracker.get(key) == self.model.overridden(found)
 
     @invariant()
     def use_agrees(self) -> None:
@@ -543,8 +603,8 @@ class ServerMachine(RuleBasedStateMachine):
         assert self.tracker.allocated() == AllocatedState.from_claims(self.stored.values())
 
 
-# Thousands of interleavings: the profile's number of runs of up to 30 steps each.
+# Thousands of interleavings: the profile's number of runs of up to 50 steps each.
 TestAnything = AnythingMachine.TestCase
-TestAnything.settings = settings(stateful_step_count=30)
+TestAnything.settings = settings(stateful_step_count=50)
 TestServer = ServerMachine.TestCase
-TestServer.settings = settings(stateful_step_count=30)
+TestServer.settings = settings(stateful_step_count=50)

@@ -148,6 +148,19 @@ class Model:
 
     # --- the tracker
 
+    def overridden(self, claim: ResourceClaim) -> ResourceClaim:
+        """A cached claim as it is read: in flight overrides unallocated."""
+        entry = self.entries.get(claim.metadata.uid)
+        if entry is None or claim.allocation is not None:
+            return claim
+        return attrs.evolve(entry.claim, metadata=claim.metadata)
+
+    def claims(self) -> tuple[ResourceClaim, ...]:
+        """All claims of the cache as they are read, then those only in flight."""
+        cached = {claim.metadata.uid for claim in self.latest.values()}
+        only = (entry.claim for uid, entry in self.entries.items() if uid not in cached)
+        return (*map(self.overridden, self.latest.values()), *only)
+
     def in_use(self) -> set[DeviceId | SharedDeviceId]:
         """Devices and shares that somebody holds, in the cache or in flight."""
         return {held(result) for result in self._results()}
