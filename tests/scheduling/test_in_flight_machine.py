@@ -461,12 +461,38 @@ class ServerMachine(RuleBasedStateMachine):
             self.writers.append(Writer(f"pod-{number}", None, made_up.metadata.uid, made_up))
 
     @rule(which=st.integers(0, 9))
-    def create_from_memory(self, which: int) -> None:
+    def join(self, which: int) -> None:
+        """One more pod of a gang comes, and uses the entry of the first."""
+        for first in self.turn(which):
+            pending = self.tracker.pending(first.uid)
+            if first.session is None or pending is None or self.is_allocated(pending.claim):
+                continue
+            pod = f"pod-{self.number()}"
+            (entry,) = self.tracker.start([pending.claim], pod, session=first.session)
+            assert entry.allocation == pending.allocation
+            self.writers.append(Writer(pod, first.session, first.uid, entry.claim))
+
+    def is_allocated(self, wanted: ResourceClaim) -> bool:
+        """Whether the cache shows it so."""
+        cached = self.cache.find(wanted.metadata.key)
+        same = cached is not None and cached.metadata.uid == wanted.metadata.uid
+        return same and cached is not None and cached.allocation is not None
+
+    @rule(which=st.integers(0, 9), steps=st.integers(1, 3))
+    def advance(self, which: int, steps: int) -> None:
+        """A pod's next steps: the claim is created, the status written, the answer seen."""
         for writer in self.turn(which):
-            if writer.claim.name.startswith("<") and writer.created is None:
-                name = f"made-{self.number()}"
-                writer.created = self.put(claim(name, uid=f"{name}-uid"))
-                self.tracker.created(writer.uid, writer.created)
+            for _ in range(steps):
+                if writer not in self.writers:
+                    break
+                if writer.claim.name.startswith("<") and writer.created is None:
+                    name = f"made-{self.number()}"
+                    writer.created = self.put(claim(name, uid=f"{name}-uid"))
+                    self.tracker.created(writer.uid, writer.created)
+                elif writer.stored is None and not writer.failed:
+                    self.write_status(writer)
+                else:
+                    self.status_answered(writer)
 
     @rule(which=st.integers(0, 9))
     def delete_created(self, which: int) -> None:
@@ -501,35 +527,24 @@ class ServerMachine(RuleBasedStateMachine):
                 except StoreError:
                     continue
 
-    @rule(which=st.integers(0, 9))
-    def write_status(self, which: int) -> None:
-        """The status is written if the claim still is ours to allocate; else the write fails,
-        unless a pod of the same gang wrote the same allocation."""
-        for writer in self.turn(which):
-            found = self.target(writer)
-            if writer.stored is not None or writer.failed:
-                continue
-            if writer.claim.name.startswith("<") and writer.created is None:
-                continue
-            to_come = writer.claim.allocation
-            if found is not None and found.allocation is None and self.still_mine(writer):
-                writer.stored = self.put(attrs.evolve(found, allocation=to_come))
-            else:
-                writer.failed = True
+    def write_status(self, writer: Writer) -> None:
+        """The status is written if the claim still is ours to allocate; else the write fails.
 
-    def still_mine(self, writer: Writer) -> bool:
-        """A pod whose entry is gone (a peer's write ended it) looks at the claim again first."""
-        return self.tracker.pending(writer.uid) is not None
+        A pod whose entry is gone (a peer's write ended it) looks at the claim again first.
+        """
+        found = self.target(writer)
+        mine = self.tracker.pending(writer.uid) is not None
+        if found is not None and found.allocation is None and mine:
+            writer.stored = self.put(attrs.evolve(found, allocation=writer.claim.allocation))
+        else:
+            writer.failed = True
 
-    @rule(which=st.integers(0, 9))
-    def status_answered(self, which: int) -> None:
-        for writer in self.turn(which):
-            if writer.stored is not None:
-                self.tracker.succeeded(writer.uid, writer.stored)
-                self.writers.remove(writer)
-            elif writer.failed:
-                self.tracker.release(writer.uid, writer.pod)
-                self.writers.remove(writer)
+    def status_answered(self, writer: Writer) -> None:
+        if writer.stored is not None:
+            self.tracker.succeeded(writer.uid, writer.stored)
+        else:
+            self.tracker.release(writer.uid, writer.pod)
+        self.writers.remove(writer)
 
     @rule(which=st.integers(0, 9), again=st.booleans())
     def give_up(self, which: int, again: bool) -> None:
@@ -592,9 +607,7 @@ class ServerMachine(RuleBasedStateMachine):
             return
         while self.writers:
             writer = self.writers[0]
-            if writer.stored is None:
-                writer.failed = True
-            self.status_answered(0)
+            self.status_answered(writer)
         while self.shown < len(self.log):
             self.show()
         assert self.tracker.in_flight() == ()
