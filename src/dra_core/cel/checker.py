@@ -48,12 +48,13 @@ _KEYS: Final = frozenset({"bool", "int", "uint", "double", "string", "dyn", VARI
 def check(root: Node, environment: Environment) -> Node:
     """Give every node its type; returns the root. Raises CompileProblem.
 
-    The result must be a bool, or of unknown type, which is left to the evaluation.
+    The result must be a bool, or of unknown type, which is left to the evaluation if the
+    environment allows that.
     """
     checker = _Checker(environment)
     root = trampoline(checker.visit(root))
     checker.finish(root)
-    if root.type not in (BOOL, DYN):
+    if root.type != BOOL and not (root.type == DYN and environment.dynamic_result):
         raise CompileProblem(root.offset, f"the result is a {root.type}, not a bool")
     return root
 

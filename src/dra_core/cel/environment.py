@@ -42,16 +42,16 @@ from dra_core.cel.types import (
     optional_of,
 )  # fmt: skip
 
-LANGUAGE: Final = Library(
-    (
-        *library_core.ROWS,
-        *library_text.ROWS,
-        *library_regex.ROWS,
-        *library_lists.ROWS,
-        *library_kubernetes.ROWS,
-    ),
-    library_core.SINGLETONS,
+ROWS: Final = (
+    *library_core.ROWS,
+    *library_text.ROWS,
+    *library_regex.ROWS,
+    *library_lists.ROWS,
+    *library_kubernetes.ROWS,
 )
+"""Every function of the language."""
+
+LANGUAGE: Final = Library(ROWS, library_core.SINGLETONS)
 """Everything that the API server enables for selectors, up to 1.37."""
 
 TYPE_NAMES: Final[Mapping[str, Type]] = {
@@ -70,10 +70,12 @@ class Environment:
 
     ``fields`` gives the fields of object types by the type's name. ``parameters`` are the
     names of the arguments of a compiled expression; what reads a variable is given them.
-    ``shapes`` gives the largest sizes of variables, for estimates of cost.
+    ``shapes`` gives the largest sizes of variables, for estimates of cost. A result whose
+    type is not known before evaluation compiles only with ``dynamic_result``.
     """
 
     variables: Mapping[str, Type]
     fields: Mapping[str, Mapping[str, Type]] = attrs.field(factory=dict)
     library: Library = LANGUAGE
     shapes: Mapping[str, Shape] = attrs.field(factory=dict)
+    dynamic_result: bool = True

@@ -13,7 +13,7 @@ Source: resource.k8s.io, CELDeviceSelector; KEP-4381.
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import Final
+from typing import Final, Generic, TypeVar
 
 import attrs
 
@@ -176,22 +176,25 @@ class Selector:
         return f"Selector({self.expression!r})"
 
 
-class SelectorCache:
-    """Compiles expressions, and keeps the last ``max_entries`` of them.
+S = TypeVar("S")
+
+
+class ExpressionCache(Generic[S]):
+    """Compiles expressions by ``build``, and keeps the last ``max_entries`` of them.
 
     Also keeps the error of an expression that does not compile. Safe to share between
     threads. Raises ``ValueError`` if ``max_entries`` is less than 1.
     """
 
-    def __init__(self, max_entries: int = DEFAULT_MAX_ENTRIES) -> None:
+    def __init__(self, build: Callable[[str], S], max_entries: int = DEFAULT_MAX_ENTRIES) -> None:
         if max_entries < 1:
             raise ValueError("a cache of selectors needs room for at least one")
         self.max_entries = max_entries
-        self._devices = Devices()
+        self._build = build
         self._lock = threading.Lock()
-        self._entries: OrderedDict[str, Selector | SelectorCompileError] = OrderedDict()
+        self._entries: OrderedDict[str, S | SelectorCompileError] = OrderedDict()
 
-    def compile(self, expression: str) -> Selector:
+    def compile(self, expression: str) -> S:
         """The selector for an expression, compiled now or before.
 
         Raises SelectorCompileError. Cost: a dict look-up if it is known, else about a
@@ -211,6 +214,23 @@ class SelectorCache:
             raise attrs.evolve(entry)
         return entry
 
+    def _compiled(self, expression: str) -> S | SelectorCompileError:
+        try:
+            return self._build(expression)
+        except SelectorCompileError as error:
+            return error
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+
+class SelectorCache(ExpressionCache[Selector]):
+    """The selectors of devices, compiled."""
+
+    def __init__(self, max_entries: int = DEFAULT_MAX_ENTRIES) -> None:
+        self._devices = devices = Devices()
+        super().__init__(lambda expression: Selector(expression, devices), max_entries)
+
     def unsound(self, devices: Iterable[Device]) -> int:
         """Mask of the devices on which every selector fails.
 
@@ -225,12 +245,3 @@ class SelectorCache:
                     mask |= bool(fault(device)) << place
                     break
         return mask
-
-    def _compiled(self, expression: str) -> Selector | SelectorCompileError:
-        try:
-            return Selector(expression, self._devices)
-        except SelectorCompileError as error:
-            return error
-
-    def __len__(self) -> int:
-        return len(self._entries)

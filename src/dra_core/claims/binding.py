@@ -129,7 +129,8 @@ class BindingPlan:
     The default says no.
 
     ``version`` is the served version of the API, ``finalizer`` what must be on a claim
-    that a scheduler allocates, ``limit`` the most consumers, ``timestamp`` (RFC 3339) the
+    that a scheduler allocates ("": the claim is a controller's, where the allocation does
+    not say so), ``limit`` the most consumers, ``timestamp`` (RFC 3339) the
     time to note where binding conditions are on. ``extra_status``, ``encoded`` (the
     allocation in JSON) and ``decode`` (an answer's body to a claim) are for API versions
     of another shape.
@@ -278,8 +279,8 @@ class ClaimBinding:
     def _next_write(self) -> tuple[Phase, ApiRequest] | None:
         """The request that the claim still needs, if any."""
         claim, plan = self.claim, self.plan
-        # A control plane controller (v1alpha3) protects what it allocates by itself.
-        ours = claim.allocation is None or not claim.allocation.controller
+        # A control plane controller protects what it allocates by itself.
+        ours = plan.finalizer and (claim.allocation is None or not claim.allocation.controller)
         finalizer = (
             patches.add_finalizer(claim, version=plan.version, finalizer=plan.finalizer)
             if ours

@@ -6,7 +6,7 @@ something important there, so nothing is converted.
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from dra_core.api.objects import ResourceClaim, ResourceClaimTemplate
 from dra_core.api.wire import encode, encode_whole
@@ -17,12 +17,32 @@ from dra_core.errors import ReadInOtherVersionError
 Json = dict[str, Any]
 
 
+@runtime_checkable
+class StatesItself(Protocol):
+    """A claim of an API version with kinds of another shape, which are not encoded here.
+
+    ``whole`` is the claim as JSON of a version, unknown fields included; it raises
+    ``NotExpressibleError`` for a version that is not its own.
+    """
+
+    def whole(self, version: str) -> Json: ...
+
+
+@runtime_checkable
+class StatesSpec(Protocol):
+    """The same of a template: ``spec_json`` is the spec of the claims that it makes."""
+
+    def spec_json(self, version: str) -> Json: ...
+
+
 def whole_claim(claim: ResourceClaim, version: str) -> Json:
     """The claim in ``version``, with the unknown fields that it was read with.
 
     Raises ``ReadInOtherVersionError`` if it was read in another version, and what
     ``encode_whole`` raises. Cost: linear in the size of the claim.
     """
+    if isinstance(claim, StatesItself):
+        return claim.whole(version)
     _check_version("ResourceClaim", str(claim.metadata.key), claim.raw, version)
     return encode_whole(claim, version)
 
@@ -33,6 +53,8 @@ def template_spec(template: ResourceClaimTemplate, version: str) -> Json:
     Raises ``ReadInOtherVersionError`` if the template was read in another version, and
     what ``encode`` raises.
     """
+    if isinstance(template, StatesSpec):
+        return template.spec_json(version)
     _check_version("ResourceClaimTemplate", str(template.metadata.key), template.raw, version)
     obj: Any = encode(template, version) if template.raw is None else template.raw
     result: Json = copy_json((obj.get("spec") or {}).get("spec") or {})
