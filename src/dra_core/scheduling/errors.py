@@ -1,4 +1,4 @@
-"""Exceptions of the stores: what cannot be stored, and what cannot be in flight.
+"""Exceptions of scheduling: what cannot be stored, be in flight, be published or wake a pod.
 
 What may live here: exception types only, by the rules of ``dra_core.errors``, whose
 root they have.
@@ -170,3 +170,76 @@ class PoolsChangedError(InFlightError):
 
     def _problem(self) -> str:
         return f"use of pools changed since the devices were picked: {', '.join(self.pools)}"
+
+
+@attrs.frozen
+class SeparateLocksError(DraError, ValueError):
+    """Caches that have to change together do not share a delivery. ``kind`` is what one holds.
+
+    Make them with ``delivery=claims.atomic()``.
+    """
+
+    kind: str
+
+    def __str__(self) -> str:
+        return f"the cache of {self.kind} objects does not share the delivery of the claims' cache"
+
+
+@attrs.frozen
+class StaleInputError(DraError):
+    """A cycle's input was used after the next one was taken: its slices have changed since."""
+
+    taken_at: int
+    now_at: int
+
+    def __str__(self) -> str:
+        return (
+            f"the input was taken at revision {self.taken_at} of the inventory, "
+            f"which is at {self.now_at} now: take a new one"
+        )
+
+
+@attrs.frozen
+class ContextNotOwnedError(DraError):
+    """A PodSchedulingContext is not this pod's: leave it alone, it may be an older pod's.
+
+    ``context`` is "namespace/name" of the object, ``controller_uid`` the UID of what
+    controls it ("" for nothing); ``pod`` is "namespace/name" of the pod, ``pod_uid`` its UID.
+    """
+
+    context: str
+    controller_uid: str
+    pod: str
+    pod_uid: str
+
+    def __str__(self) -> str:
+        owner = f"UID {self.controller_uid!r}" if self.controller_uid else "nothing"
+        return (
+            f"PodSchedulingContext {self.context!r} is controlled by {owner}, "
+            f"not by Pod {self.pod!r} (UID {self.pod_uid!r})"
+        )
+
+
+@attrs.frozen
+class IncompleteContextError(DraError, ValueError):
+    """A change of a PodSchedulingContext ("namespace/name") needs ``missing``.
+
+    Objects that came from the API server have it.
+    """
+
+    context: str
+    missing: str
+
+    def __str__(self) -> str:
+        return f"PodSchedulingContext {self.context!r} cannot be changed without {self.missing}"
+
+
+@attrs.frozen
+class PotentialNodesError(DraError, ValueError):
+    """Potential nodes for ``context`` ("namespace/name") that the API server would refuse."""
+
+    context: str
+    problem: str
+
+    def __str__(self) -> str:
+        return f"PodSchedulingContext {self.context!r}: potential nodes {self.problem}"

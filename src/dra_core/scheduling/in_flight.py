@@ -130,6 +130,11 @@ class ClaimTracker:
 
     # --- reading ---------------------------------------------------------------------
 
+    @property
+    def cache(self) -> AssumeCache[ResourceClaim]:
+        """The claims as the cache shows them, without what is in flight."""
+        return self._cache
+
     def allocated(self) -> AllocatedState:
         """Everything that is in use now, as a frozen value.
 
