@@ -13,7 +13,7 @@ from dra_core.inventory.index import Inventory
 from dra_core.testing import laws
 from dra_core.testing.brute_force import TooExpensiveError
 from dra_core.testing.problem import Problem
-from dra_core.testing.strategies import ASPECTS, aspects_of, problems, reordered
+from dra_core.testing.strategies import THEMES, aspects_of, problems, reordered
 from support.solvers import SELECTORS, allocate, allocator_of, compiled
 
 MAX_STEPS = 3_000
@@ -23,18 +23,15 @@ HARMLESS = aspects_of("errors", "selectors", "all-mode")
 """Without these no error can be met in a search, so that fewer rules mean more solutions."""
 
 
-@pytest.mark.parametrize("aspect", [None, *ASPECTS])
-def test_agrees_with_brute_force(aspect: str | None) -> None:
+@pytest.mark.parametrize("theme", THEMES)
+@given(data=st.data())
+def test_agrees_with_brute_force(theme: str, data: st.DataObject) -> None:
     """A solution exists exactly when brute force finds one, and it is the first in order."""
-
-    @given(problems(always=aspects_of(aspect) if aspect else frozenset()))
-    def holds(problem: Problem) -> None:
-        try:
-            laws.agrees_with_brute_force(allocate, problem, compiled, MAX_STEPS)
-        except TooExpensiveError:
-            reject()
-
-    holds()
+    problem = data.draw(problems(always=aspects_of(*theme.split())))
+    try:
+        laws.agrees_with_brute_force(allocate, problem, compiled, MAX_STEPS)
+    except TooExpensiveError:
+        reject()
 
 
 @given(problems())
@@ -91,19 +88,21 @@ def test_budget_never_lies(problem: Problem, budget: int) -> None:
 
 
 @pytest.mark.parametrize("how", ["deadline", "cancel"])
-def test_stops_when_told(how: str) -> None:
+@given(problem=problems(), calls=st.integers(0, 3))
+def test_stops_when_told(how: str, problem: Problem, calls: int) -> None:
     """A caller who stops the call gets no verdict or the right one."""
 
-    def stoppable(problem: Problem, stop: Callable[[], bool]) -> Outcome:
-        return allocator_of(problem).allocate(
-            problem.claims, problem.node, problem.allocated, budget=None, **{how: stop}
+    def stoppable(one: Problem, stop: Callable[[], bool]) -> Outcome:
+        told: dict[str, Callable[[], bool]] = {how: stop}
+        return allocator_of(one).allocate(
+            one.claims,
+            one.node,
+            one.allocated,
+            budget=None,
+            **told,
         )
 
-    @given(problems(), st.integers(0, 3))
-    def holds(problem: Problem, calls: int) -> None:
-        laws.stops_when_told(stoppable, problem, calls)
-
-    holds()
+    laws.stops_when_told(stoppable, problem, calls)
 
 
 @given(problems(), problems())

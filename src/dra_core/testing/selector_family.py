@@ -60,6 +60,9 @@ def _memory(driver: str, device: Device) -> Quantity:
 
 _GPU = f'device.attributes["{GPU}"]'
 
+WANTED: Final = f"has({_GPU}.wanted)"
+"""Selects devices with a mark that the strategies put on few."""
+
 SAFE: Final[Mapping[str, Matches]] = {
     "true": lambda driver, device: True,
     f'device.driver == "{GPU}"': lambda driver, device: driver == GPU,
@@ -77,6 +80,7 @@ SAFE: Final[Mapping[str, Matches]] = {
     ),
     "device.allowMultipleAllocations": lambda driver, device: device.allow_multiple_allocations,
     "false": lambda driver, device: False,
+    WANTED: lambda driver, device: _attribute(driver, device, "wanted") is not None,
 }
 """Selectors that never fail on a device, as long as its attributes have values."""
 

@@ -32,7 +32,7 @@ from dra_core.api.objects import (
 from dra_core.features import Features
 from dra_core.testing.problem import Problem
 from dra_core.testing.rules import NODE_OPERATIONS_FEATURE
-from dra_core.testing.selector_family import BROKEN, FAILING, GPU, NIC, SAFE
+from dra_core.testing.selector_family import BROKEN, FAILING, GPU, NIC, SAFE, WANTED
 from dra_core.testing.supply_strategies import (
     NODE,
     ROOT,
@@ -64,8 +64,45 @@ ASPECTS: Final = (
     "limit",
     "operations",
     "errors",
+    "contested",
 )
-"""What a problem can be about."""
+"""What a problem can be about. "contested": a late request wants what an early one takes."""
+
+THEMES: Final = (
+    "alternatives constraints",
+    "lists constraints",
+    "lists constraints alternatives",
+    "all-mode constraints admin",
+    "admin in-use counters",
+    "counters in-use sharing",
+    "counters alternatives",
+    "sharing in-use",
+    "sharing all-mode",
+    "sharing alternatives in-use",
+    "taints alternatives",
+    "pools constraints",
+    "pools binding network",
+    "per-device counters in-use",
+    "selectors alternatives",
+    "broken-pools all-mode",
+    "broken-pools counters",
+    "features",
+    "limit alternatives",
+    "operations in-use",
+    "errors",
+)
+"""Aspects that meet in some rule, and so are worth meeting often."""
+
+_ASPECTS_OF_FEATURES: Final = {
+    "AdminAccess": "admin",
+    "ConsumableCapacity": "sharing",
+    "DeviceBindingAndStatus": "binding",
+    "DeviceTaints": "taints",
+    "ListTypeAttributes": "lists",
+    "OptionalNodeOperations": "operations",
+    "PartitionableDevices": "counters",
+    "PrioritizedList": "alternatives",
+}
 
 MAX_PICKS: Final = 5
 """Devices asked for at most, so that trying everything stays possible."""
@@ -77,18 +114,23 @@ def problems(
     always: frozenset[str] = frozenset(),
     never: frozenset[str] = frozenset(),
 ) -> Problem:
-    """A small problem: up to 8 devices for up to 3 claims with up to 4 requests.
+    """A small problem: some 8 devices for up to 3 claims with up to 4 requests.
 
-    ``always`` and ``never`` are aspects that every problem, or none, is about.
+    It is about a few aspects: those in ``always``, or else one of the themes, and up to
+    two more; never about those in ``never``.
     """
-    choices = [aspect for aspect in ASPECTS if aspect not in never]
-    aspects = draw(st.sets(st.sampled_from(choices or list(always)), min_size=1, max_size=4))
-    c = Chooser(draw, frozenset(aspects) | always)
-    made = slices(c)
-    in_use = allocated(c, made)
-    classes = _classes(c)
-    claims = _claims(c)
-    return Problem(claims, made, classes, _node(c), in_use, _features(c))
+    theme = always or aspects_of(*draw(st.sampled_from(THEMES)).split())
+    others = [aspect for aspect in ASPECTS if aspect not in theme | never]
+    aspects = theme | draw(st.sets(st.sampled_from(others), max_size=2))
+    aspects |= draw(st.sampled_from((frozenset(), frozenset(), aspects_of("contested"))))
+    features = _features(Chooser(draw, aspects))
+    off = {_ASPECTS_OF_FEATURES[gate] for gate, on in features.gates().items() if not on}
+    # What is switched off is there all the same, and sometimes asked for, too.
+    supply = Chooser(draw, (aspects | off) - never)
+    demand = supply if supply.rarely() else Chooser(draw, aspects - off - never)
+    made = slices(supply)
+    in_use = allocated(supply, made)
+    return Problem(_claims(demand), made, _classes(demand), _node(supply), in_use, features)
 
 
 def aspects_of(*names: str) -> frozenset[str]:
@@ -108,7 +150,7 @@ def _features(c: Chooser) -> Features:
     if not c.has("features"):
         return Features()
     gates = list(Features().gates())
-    off = c.draw(st.lists(st.sampled_from(gates), max_size=3, unique=True))
+    off = c.draw(st.lists(st.sampled_from(gates), min_size=1, max_size=2, unique=True))
     return Features.from_gates(dict.fromkeys(off, False))
 
 
@@ -156,7 +198,9 @@ def _selectors(c: Chooser) -> tuple[DeviceSelector, ...]:
 
 
 def _claims(c: Chooser) -> tuple[ResourceClaim, ...]:
-    left = MAX_PICKS
+    if c.has("limit") and c.mostly():
+        return (_claim_at_the_limit(c),)
+    left = MAX_PICKS - 2 * c.has("contested")
     claims: list[ResourceClaim] = []
     for index in range(c.one_of(1, 1, 1, 2, 1, 3)):
         requests: list[DeviceRequest] = []
@@ -169,7 +213,30 @@ def _claims(c: Chooser) -> tuple[ResourceClaim, ...]:
         claims.append(_claim(c, index, tuple(requests)))
         if not left:
             break
+    if c.has("contested"):
+        claims[-1] = _with_request(claims[-1], _contested_request(c))
     return tuple(claims)
+
+
+def _contested_request(c: Chooser) -> DeviceRequest:
+    sub = _sub(c, 0, "", 1)
+    selectors = (DeviceSelector(WANTED),)
+    return DeviceRequest("wanted", ExactDeviceRequest("any", selectors, capacity=sub.capacity))
+
+
+def _with_request(claim: ResourceClaim, request: DeviceRequest) -> ResourceClaim:
+    requests = (*claim.devices.requests, request)
+    return attrs.evolve(claim, devices=attrs.evolve(claim.devices, requests=requests))
+
+
+def _claim_at_the_limit(c: Chooser) -> ResourceClaim:
+    """A claim whose first alternative may be too much, given what came before."""
+    before = _request(c, 0, "r0", c.one_of(1, 2, 3))
+    after = _request(c, 1, "r2", 1) if c.one_of(False, True) else None
+    large = _sub(c, 0, "s0", c.one_of(30, 31, 29, 32))
+    small = _sub(c, 0, "s1", c.one_of(1, 2))
+    requests = (before, DeviceRequest("r1", first_available=(large, small)), after)
+    return _claim(c, 0, tuple(one for one in requests if one is not None))
 
 
 def _claim(c: Chooser, index: int, requests: tuple[DeviceRequest, ...]) -> ResourceClaim:
@@ -196,9 +263,13 @@ def _constraints(c: Chooser, names: list[str]) -> tuple[DeviceConstraint, ...]:
     made = []
     for _ in range(c.one_of(1, 2)):
         attribute = c.one_of(f"{GPU}/numa", ROOT, f"{GPU}/model", ROOT, f"{GPU}/numa")
+        if c.has("lists") and c.mostly():
+            attribute = f"{GPU}/numa"
         if c.now_and_then("pools", 6):
             attribute = f"{NIC}/numa"
         about = tuple(c.some_of(names)) if c.one_of(False, True) else ()
+        if c.has("alternatives") and c.one_of(False, True):
+            about = (c.one_of(*names),)
         if c.now_and_then("errors", 8):
             made.append(DeviceConstraint(about))
         elif c.one_of(True, False):
@@ -254,23 +325,23 @@ def _mode(c: Chooser) -> str:
 
 
 def _count(c: Chooser, count: int) -> int | None:
-    if c.now_and_then("limit", 4):
-        return c.one_of(30, 31, 32, 33)
+    if c.now_and_then("limit", 12):
+        return 33
     if count == 1 and c.one_of(False, True):
         return None
     return count
 
 
 def _tolerations(c: Chooser) -> tuple[DeviceToleration, ...]:
-    if not c.now_and_then("taints", 2):
+    if not (c.has("taints") and c.mostly()):
         return ()
     made = []
     for _ in range(c.one_of(1, 2)):
         toleration = DeviceToleration(
-            key=c.one_of("", "k", "l"),
+            key=c.one_of("k", "", "l"),
             operator=c.one_of("Exists", "Equal", "", "Like"),
-            value=c.one_of("", "v"),
-            effect=c.one_of("", "NoSchedule", "NoExecute"),
+            value=c.one_of("v", ""),
+            effect=c.one_of("", "", "NoSchedule", "NoExecute"),
         )
         made.append(toleration)
     return tuple(made)

@@ -62,6 +62,10 @@ class Chooser:
         """True three times out of four."""
         return self.one_of(True, True, True, False)
 
+    def rarely(self) -> bool:
+        """True once in six times."""
+        return self.one_of(False, False, False, False, False, True)
+
     def some_of(self, options: Sequence[T]) -> list[T]:
         """Any of the options, in their order."""
         return [option for option in options if self.draw(st.booleans())]
@@ -103,6 +107,9 @@ _POLICIES: Final = (
     ),
     CapacityRequestPolicy(None, (), CapacityRequestPolicyRange(amount("2"), amount("3"))),
     CapacityRequestPolicy(None, (amount("3"), amount("5"))),
+    CapacityRequestPolicy(
+        None, (), CapacityRequestPolicyRange(amount("1"), amount("5"), amount("2"))
+    ),
 )
 
 # --- devices -------------------------------------------------------------------------------
@@ -151,15 +158,16 @@ def _attributes(c: Chooser, index: int, driver: str) -> dict[str, AttributeValue
     root = c.one_of("r0", "r1", "r0", "r1", "r0", None) if c.has("constraints") else None
     if root is not None:
         attributes[ROOT] = AttributeValue("string", root)
+    if c.has("contested") and (index == 0 or (index == 1 and c.one_of(True, False))):
+        attributes["wanted"] = AttributeValue("bool", True)
     if c.now_and_then("errors", 12):
         attributes["odd"] = AttributeValue("", None)
     return attributes
 
 
 def _numa(c: Chooser) -> AttributeValue | None:
-    if c.now_and_then("lists", 2):
-        numbers = c.draw(st.sets(st.integers(0, 2), max_size=3))
-        return AttributeValue("ints", tuple(sorted(numbers)))
+    if c.has("lists") and c.mostly():
+        return AttributeValue("ints", c.one_of((0, 1), (1, 2), (2, 0), (1,), (2,), (0, 1, 2), ()))
     number = c.one_of(0, 1, 0, 1, 2, 0, 1, None, "0")
     if number is None:
         return None
@@ -192,8 +200,11 @@ def _consumption(
 def _taints(c: Chooser) -> tuple[DeviceTaint, ...]:
     if not c.now_and_then("taints", 2):
         return ()
-    effect = c.one_of("NoSchedule", "NoExecute", "None")
-    return (DeviceTaint(c.one_of("k", "l"), c.one_of("", "v"), effect),)
+    effects = ("NoSchedule", "NoExecute", "None")
+    return tuple(
+        DeviceTaint(c.one_of("k", "l"), c.one_of("v", ""), c.one_of(*effects))
+        for _ in range(c.one_of(1, 1, 2))
+    )
 
 
 # --- pools ---------------------------------------------------------------------------------
@@ -203,6 +214,9 @@ _POOLS: Final = ((DRIVERS[0], "pool"), (DRIVERS[1], "pool"), (DRIVERS[0], "pool-
 
 _SIZES: Final = {1: (5, 6, 4, 7, 8, 3, 1), 2: (3, 4, 2, 4, 1), 3: (2, 3, 3, 1)}
 """Devices of a pool, by the number of pools."""
+
+_MANY: Final = 35
+"""More devices than a claim may have."""
 
 
 def slices(c: Chooser) -> tuple[ResourceSlice, ...]:
@@ -222,6 +236,9 @@ def slices(c: Chooser) -> tuple[ResourceSlice, ...]:
 def _pool(c: Chooser, driver: str, name: str, count: int) -> list[ResourceSlice]:
     sets = _counter_sets(c)
     devices = [_device(c, index, driver, sets) for index in range(count)]
+    if c.has("limit"):  # enough for the limit of a claim to be the only obstacle
+        more = range(count, _MANY if c.mostly() else count)
+        devices += [attrs.evolve(devices[-1], name=f"dev-{index}") for index in more]
     cut = c.draw(st.integers(0, count)) if c.has("pools") or c.has("network") else 0
     made = [
         attrs.evolve(_place(c, driver, name), devices=tuple(part))
@@ -235,7 +252,7 @@ def _pool(c: Chooser, driver: str, name: str, count: int) -> list[ResourceSlice]
     if c.now_and_then("operations", 2):
         made[0] = attrs.evolve(made[0], skip_node_operations=("prepare",))
     made = [attrs.evolve(one, resource_slice_count=len(made)) for one in made]
-    return _damaged(c, made) if c.now_and_then("broken-pools", 2) else made
+    return _damaged(c, made) if c.has("broken-pools") and c.mostly() else made
 
 
 def _counter_sets(c: Chooser) -> tuple[CounterSet, ...]:
@@ -269,23 +286,26 @@ def _place(c: Chooser, driver: str, name: str, local: bool = False) -> ResourceS
 def _damaged(c: Chooser, made: list[ResourceSlice]) -> list[ResourceSlice]:
     """A pool that is being updated, spans nodes, or that a driver got wrong."""
     first = made[0]
-    more = [attrs.evolve(one, resource_slice_count=len(made) + 1) for one in made]
+    count = len(made)
+    more = [attrs.evolve(one, resource_slice_count=count + 1) for one in made]
     double = attrs.evolve(first, devices=(*first.devices, *first.devices[:1]))
-    wrong = tuple(
-        attrs.evolve(device, consumes_counters=(DeviceCounterConsumption("no-set"),))
-        for device in first.devices
-    )
-    abroad = attrs.evolve(_elsewhere(first), resource_slice_count=len(made) + 1)
+    wrong = Device(name="wrong", consumes_counters=(DeviceCounterConsumption("no-set"),))
+    far = attrs.evolve(_elsewhere(first), resource_slice_count=count + 1)
+    newer = attrs.evolve(_elsewhere(first), generation=2)
+    differs = attrs.evolve(_elsewhere(first), resource_slice_count=9)
     return c.one_of(
         more,
-        [*more, abroad],
+        [*more, far],
+        [*more, attrs.evolve(far, devices=first.devices)],
+        [*more, attrs.evolve(far, devices=(wrong,))],
         [double, *made[1:]],
-        [attrs.evolve(first, devices=wrong), *made[1:]],
+        [attrs.evolve(first, devices=(*first.devices, wrong)), *made[1:]],
         [attrs.evolve(one, generation=2) for one in made] + [_stale(first)],
-        [*made, attrs.evolve(_elsewhere(first), generation=2)],
-        [*more, attrs.evolve(_elsewhere(first), generation=2)],
-        [*made, attrs.evolve(first, resource_slice_count=9, devices=())],
-        [*made, *(one for one in made if one.shared_counters)],
+        [*made, newer],
+        [*more, newer],
+        [*made, differs],
+        [*made, differs, newer],
+        [*more, *(one for one in more if one.shared_counters)],
     )
 
 
@@ -330,7 +350,7 @@ def allocated(c: Chooser, made: Sequence[ResourceSlice]) -> AllocatedState:
         if used and c.mostly():
             consumed[name] = used
     gone: dict[DeviceId, tuple[DeviceCounterConsumption, ...]] = {}
-    if c.now_and_then("counters", 4):
+    if c.now_and_then("counters", 3):
         ghost = DeviceId(made[0].driver, made[0].pool, "gone")
         exclusive.append(ghost)
         gone[ghost] = (DeviceCounterConsumption("set-0", {"c": amount("1")}),)
