@@ -49,8 +49,9 @@ THIRD_PARTY = frozenset({"attrs", "sortedcontainers", "semver"})
 """The run-time dependencies; nothing else is imported below the command line."""
 
 EXCEPTIONS: dict[str, frozenset[str]] = {
-    # Laws and strategies for embedders: the extra "testing", and that values survive pickling.
-    "dra_core.testing": frozenset({"hypothesis", "jsonpatch", "pickle"}),
+    # Laws and strategies for embedders: the extra "testing" (jsonpointer comes with
+    # jsonpatch), and that values survive pickling.
+    "dra_core.testing": frozenset({"hypothesis", "jsonpatch", "jsonpointer", "pickle"}),
     # The locks of the stores; threads are the caller's (see the next list).
     "dra_core.scheduling.delivery": frozenset({"threading"}),
     # The lock of the cache of selectors.

@@ -63,7 +63,7 @@ def run(server: Server, binding: ClaimBinding) -> tuple[Server, ClaimBinding, li
 
 def bind(obj: Json, plan: BindingPlan = NEW) -> tuple[Server, Outcome | None, list[Phase]]:
     """Bind a claim that nobody else touches."""
-    server = Server().with_object("resourceclaims", obj)
+    server = Server().with_object(obj)
     server, binding, phases = run(server, start(obj, plan))
     return server, binding.outcome, phases
 
@@ -217,7 +217,7 @@ def test_bug_58_deallocated_meanwhile() -> None:
 def test_bug_58_deallocated_while_reserving() -> None:
     """Between reading and patching the allocation goes: refused, read, retry later."""
     binding = start(ALLOCATED, USE)
-    server, binding, phases = run(Server().with_object("resourceclaims", READY), binding)
+    server, binding, phases = run(Server().with_object(READY), binding)
     assert phases == [Phase.RESERVATION, Phase.READ]
     assert binding.outcome == RetryLater(RetryReason.DEALLOCATED)
     assert server.get("gpu") == READY
@@ -296,7 +296,7 @@ def test_other_incarnation(base: Json) -> None:
     plan = USE if base is ALLOCATED else NEW
     other = copy.deepcopy(base)
     other["metadata"] |= {"uid": "new-uid", "resourceVersion": "9"}
-    _, binding, phases = run(Server().with_object("resourceclaims", other), start(base, plan))
+    _, binding, phases = run(Server().with_object(other), start(base, plan))
     assert phases[-1] is Phase.READ
     assert binding.outcome == Impossible(ImpossibleReason.OTHER_INCARNATION)
 
@@ -305,7 +305,7 @@ def test_the_write_may_have_happened() -> None:
     """A write that got no answer is found to have happened: done, without a second write."""
     binding = start(READY)
     assert binding.request is not None
-    server, status, _ = Server().with_object("resourceclaims", READY).send(binding.request)
+    server, status, _ = Server().with_object(READY).send(binding.request)
     assert status == 200
     for lost in (None, 429, 504):
         _, ended, phases = run(server, binding.answered(lost, None))
@@ -379,7 +379,7 @@ def test_an_answer_too_many() -> None:
 
 def test_bug_62_a_written_claim_is_known_whatever_follows() -> None:
     """The finalizer was written, then the status fails: the newer copy is there to assume."""
-    server = Server().with_object("resourceclaims", BARE)
+    server = Server().with_object(BARE)
     binding = start(BARE)
     assert binding.request is not None
     server, status, body = server.send(binding.request)
@@ -399,7 +399,7 @@ def reserved_elsewhere(consumer_json: Json | None = None) -> Json:
 
 def test_success_on_another_allocation_is_undone() -> None:
     """If the returned allocation is not the one decided on, remove the entry, retry later."""
-    server = Server().with_object("resourceclaims", ELSEWHERE)
+    server = Server().with_object(ELSEWHERE)
     binding = start(ALLOCATED, USE)
     server, ended, phases = run(server, binding)
     assert phases == [Phase.RESERVATION, Phase.UNDO]
@@ -455,7 +455,7 @@ def test_bug_56_a_peers_identical_write_is_no_conflict() -> None:
     by_peer["metadata"]["resourceVersion"] = "9"
     by_peer["status"]["allocation"]["allocationTimestamp"] = "2026-01-01T00:00:00Z"
     by_peer["status"]["reservedFor"] = [{"resource": "pods", "name": "peer", "uid": "peer"}]
-    server, ended, phases = run(Server().with_object("resourceclaims", by_peer), start(READY))
+    server, ended, phases = run(Server().with_object(by_peer), start(READY))
     assert phases == [Phase.ALLOCATION, Phase.READ, Phase.RESERVATION]
     assert ended.outcome == Bound(read(server.get("gpu")))
     uids = [e["uid"] for e in server.get("gpu")["status"]["reservedFor"]]
@@ -551,7 +551,7 @@ def test_a_second_claim_that_fails_leaves_the_first_reserved_until_unreserve() -
     }
     server = Server()
     for obj in claims.values():
-        server = server.with_object("resourceclaims", obj)
+        server = server.with_object(obj)
 
     def reserved() -> dict[str, list[str]]:
         return {

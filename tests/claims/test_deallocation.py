@@ -45,7 +45,7 @@ def chosen(*claims: ResourceClaim, version: str = "v1") -> Deallocation | None:
 
 def status_after(request: ApiRequest, before: ResourceClaim) -> dict[str, object]:
     assert before.raw is not None
-    _, status, body = Server().with_object("resourceclaims", dict(before.raw)).send(request)
+    _, status, body = Server().with_object(dict(before.raw)).send(request)
     assert status == 200
     result: dict[str, object] = body["status"]
     return result

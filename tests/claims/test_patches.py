@@ -43,7 +43,7 @@ ALLOCATION = decode_allocation_result(allocation_json("gpu-9"))
 def applied(base: Json, request: ApiRequest, limit: int = 256) -> tuple[int, Json | None]:
     """Status, and what the server has afterwards; the base and the request survive."""
     before = copy.deepcopy((base, request.body))
-    server, status, _ = Server(limit=limit).with_object("resourceclaims", base).send(request)
+    server, status, _ = Server(limit=limit).with_object(base).send(request)
     assert (base, request.body) == before
     return status, server.objects.get(("resourceclaims", "team-a", "gpu"))
 
@@ -178,7 +178,7 @@ def test_law_reserve_and_remove_are_inverse(uids: list[str], base: Json) -> None
     """Adding entries one by one and removing them again gives the base's list."""
     if "allocation" not in base["status"]:
         return
-    server = Server().with_object("resourceclaims", base)
+    server = Server().with_object(base)
     claim = read(base)
     for uid in uids:
         request = patches.reserve(claim, entry(f"new-{uid}"))

@@ -40,7 +40,7 @@ RELEASED = claim_json(finalizers=(FINALIZER,))
 
 
 def server_with(obj: dict[str, Any], limit: int = 256) -> Server:
-    return Server(limit=limit).with_object("resourceclaims", obj)
+    return Server(limit=limit).with_object(obj)
 
 
 def is_invalid(claim: ResourceClaim) -> bool:

@@ -77,7 +77,7 @@ def release(obj: Json, **options: Any) -> tuple[Server, Json]:
     request = release_claim(read(obj), lookup, **options)
     assert request is not None
     assert request.target.subresource == "status"
-    server, status, body = Server().with_object("resourceclaims", obj).send(request)
+    server, status, body = Server().with_object(obj).send(request)
     assert status == 200
     return server, body
 
@@ -115,7 +115,7 @@ def test_the_second_update_has_the_version_of_the_first_answer() -> None:
     assert second is not None
     touched = copy.deepcopy(now)
     touched["metadata"]["resourceVersion"] = "999"
-    _, status, _ = server.with_object("resourceclaims", touched).send(second)
+    _, status, _ = server.with_object(touched).send(second)
     assert status == 409
 
 
@@ -166,7 +166,7 @@ def test_law_releasing_converges(users: list[str]) -> None:
     if request is None:
         assert users == valid
         return
-    _, status, now = Server().with_object("resourceclaims", obj).send(request)
+    _, status, now = Server().with_object(obj).send(request)
     assert status == 200
     assert [e["uid"] for e in now["status"].get("reservedFor", [])] == valid
     assert ("allocation" in now["status"]) == bool(valid)

@@ -57,7 +57,7 @@ def claim_json(
         "namespace": "team-a",
         "uid": uid,
         "resourceVersion": resource_version,
-        "managedFields": [{"manager": "someone"}],
+        "futureMeta": [{"a": 1}],
     }
     if finalizers:
         meta["finalizers"] = list(finalizers)
