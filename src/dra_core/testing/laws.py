@@ -12,7 +12,7 @@ from typing import Any
 
 import attrs
 
-from dra_core.allocator.results import Allocated, Outcome, Undecided, Unsatisfiable
+from dra_core.allocator.results import Allocated, Outcome, Unsatisfiable
 from dra_core.api.names import DeviceId
 from dra_core.api.objects import AllocationResult, ResourceClaim
 from dra_core.errors import AllocationError, SelectorFailedError
@@ -200,11 +200,6 @@ def stops_when_told(
     found = answer(lambda one: allocate(one, stop), problem)
     assert found[0] == "undecided" or found == full
     assert asked <= calls or found[0] == "undecided", "told to stop, went on"
-
-
-def undecided_is_no_verdict(outcome: Outcome) -> bool:
-    """Whether an outcome is no verdict on the node; what callers may cache is the rest."""
-    return isinstance(outcome, Undecided)
 
 
 # --- smaller problems ------------------------------------------------------------------------
