@@ -164,7 +164,9 @@ def test_every_conflict_has_words(kind: ConflictKind) -> None:
     (cause,) = explain(unsatisfiable(*reports, conflicts=(conflict,)))
     assert cause.kind == kind
     assert "{" not in cause.text
-    if kind is not ConflictKind.EXHAUSTED:
+    if kind is ConflictKind.UNSUITABLE_NODE:
+        assert "d/SUBJECT" in cause.text
+    elif kind is not ConflictKind.EXHAUSTED:
         assert "requests gpu, nic: " in cause.text
         assert cause.text.endswith("(needed 2, usable 1)")
     if kind in (

@@ -128,6 +128,7 @@ def _explain_undecided(outcome: Undecided) -> Cause:
 # --- nothing fits --------------------------------------------------------------------
 
 _TOLD_FIRST: Final = (
+    ConflictKind.UNSUITABLE_NODE,
     ConflictKind.POOL,
     ConflictKind.CLAIM_LIMIT,
     ConflictKind.NO_DEVICES,
@@ -212,6 +213,7 @@ _CONFLICTS: Final = {
     ConflictKind.NO_DEVICES: "{requests}: asks for all devices, and there are none",
     ConflictKind.ALL_UNAVAILABLE: "{requests}: asks for all devices, and some cannot be had",
     ConflictKind.CLAIM_LIMIT: "{requests}: more devices than a claim may have",
+    ConflictKind.UNSUITABLE_NODE: "the class {subject} is not for this node",
     ConflictKind.POOL: "{requests}: asks for all devices, and a pool is not usable",
     ConflictKind.EXHAUSTED: _EXHAUSTED,
 }

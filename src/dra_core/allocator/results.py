@@ -85,6 +85,8 @@ class ConflictKind(StrEnum):
     """Mode All: a selected device cannot be had."""
     CLAIM_LIMIT = "claim-limit"
     """Every choice of subrequests passes the limit of devices per claim."""
+    UNSUITABLE_NODE = "unsuitable-node"
+    """The class of a claim (``subject``) leaves the node out: only v1alpha2 has this."""
     POOL = "pool"
     """Mode All while a pool of the node is incomplete or invalid."""
     EXHAUSTED = "exhausted"
