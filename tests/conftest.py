@@ -19,9 +19,14 @@ import os
 
 from hypothesis import HealthCheck, settings
 
-from support.time_budget import pytest_pyfunc_call, pytest_terminal_summary
+from support.time_budget import (
+    pytest_collection_finish,
+    pytest_pyfunc_call,
+    pytest_terminal_summary,
+)
 
-__all__ = ["pytest_pyfunc_call", "pytest_terminal_summary"]  # hooks, found by their names
+# Hooks: pytest finds them here by their names.
+__all__ = ["pytest_collection_finish", "pytest_pyfunc_call", "pytest_terminal_summary"]
 
 _SLOW_IS_FINE = (HealthCheck.too_slow, HealthCheck.data_too_large)
 

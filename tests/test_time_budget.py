@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,12 @@ def test_holds(number):
 @given(st.integers(0, 10**6))
 def test_fails_early(number):
     assert number < 1_000
+
+@settings(max_examples=1_000, deadline=None, database=None, derandomize=True)
+@given(st.data())
+def test_draws(data):
+    for _ in range(data.draw(st.integers(0, 3))):
+        data.draw(st.integers(0, 10**6))
 
 def test_plain():
     print("examples seen:", len(seen))
@@ -59,7 +66,8 @@ def test_cut_short_and_said(late: str) -> None:
     """When time is up a property stops after enough examples, passes, and is named."""
     assert f"examples seen: {time_budget.ENOUGH}\n" in late
     assert f"{time_budget.ENOUGH} examples: test_properties.py::test_holds" in late
-    assert "1 failed, 2 passed" in late
+    assert f"{time_budget.ENOUGH} examples: test_properties.py::test_draws" in late
+    assert "1 failed, 3 passed" in late
 
 
 def test_failure_is_shown_in_its_smallest_form(late: str) -> None:
@@ -87,6 +95,13 @@ def test_failing_property_is_never_cut() -> None:
     count.failed = False
     with pytest.raises(time_budget.EnoughExamples):
         call(2)
+
+
+def test_shares_add_up_and_are_handed_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each property has its share of the time, and what those before it left over."""
+    monkeypatch.setattr(time, "monotonic", lambda: 1_000.0)
+    budget = time_budget.Budget(60.0, properties=12, workers=2)
+    assert [budget.next_deadline() for _ in range(6)] == [1010, 1020, 1030, 1040, 1050, 1060]
 
 
 def test_nothing_is_cut_while_there_is_time(tmp_path: Path) -> None:
