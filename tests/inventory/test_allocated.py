@@ -320,7 +320,7 @@ CONSUMED = st.none() | st.dictionaries(
     st.sampled_from(["mem", "cores"]), st.sampled_from(["1", "1Gi", "250m"])
 ).map(lambda texts: amounts(**texts))
 RESULTS = st.builds(result, SHARES | DEVICES, CONSUMED, st.sampled_from([None, True, False]))
-CLAIMS = st.lists(st.lists(RESULTS, max_size=4).map(lambda rs: claim("c", *rs)), max_size=6)
+CLAIMS = st.lists(st.lists(RESULTS, max_size=3).map(lambda rs: claim("c", *rs)), max_size=4)
 
 
 @given(CLAIMS, st.booleans())
