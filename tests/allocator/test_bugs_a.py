@@ -22,11 +22,14 @@ from dra_core.api.objects import (
     DeviceClaimConfiguration,
     DeviceRequestAllocationResult,
     DeviceTaint,
+    DeviceTaintRule,
+    DeviceTaintSelector,
     DeviceToleration,
     ResourceClaim,
 )
 from dra_core.errors import AllocationError, SelectorFailedError, TooManyDevicesError
 from dra_core.inventory.allocated import AllocatedState
+from dra_core.inventory.taint_rules import apply_taint_rules
 from dra_core.values.quantity import Quantity
 from support.allocation_builders import (
     DRIVER,
@@ -735,3 +738,21 @@ def test_bug_95_the_answer_says_which_feature_is_missing() -> None:
     assert [(one.why, one.devices) for one in report.rejected] == [
         (RejectedFor.PARTITIONS_OFF, (device_id("d1"),))
     ]
+
+
+# --- taint rules (section G) -----------------------------------------------------------------
+
+
+@both
+@pytest.mark.parametrize(
+    ("selector", "fits"),
+    [(None, True), (DeviceTaintSelector(), False), (DeviceTaintSelector(driver="other"), True)],
+    ids=["no selector", "empty selector", "other driver"],
+)
+def test_bug_91_rule_without_selector_keeps_nothing_away(
+    solve: Solve, selector: DeviceTaintSelector | None, fits: bool
+) -> None:
+    """k/k#141620: a DeviceTaintRule without deviceSelector tainted every device."""
+    rule = DeviceTaintRule(device_selector=selector, taint=DeviceTaint("k", "", "NoSchedule"))
+    slices = apply_taint_rules([pool_slice("s", device("d1"))], [rule])
+    assert isinstance(solve(problem(claim(exactly("r")), *slices)), Allocated) is fits
