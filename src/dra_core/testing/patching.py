@@ -165,8 +165,9 @@ def _merged_list(
     if any(_is_replacement(entry) for entry in patch):
         return [entry for entry in patch if not _is_replacement(entry)]
     key = _key_reader(merging.patch_key, path)
-    gone = [key(entry) for entry in patch if entry.get(_DIRECTIVE) == "delete"]
-    changes = [entry for entry in patch if entry.get(_DIRECTIVE) != "delete"]
+    wanted = {key(entry): entry for entry in patch}
+    gone = [name for name, entry in wanted.items() if entry.get(_DIRECTIVE) == "delete"]
+    changes = [entry for name, entry in wanted.items() if name not in gone]
     result = [entry for entry in old if key(entry) not in gone]
     for change in changes:
         place = next((i for i, entry in enumerate(result) if key(entry) == key(change)), None)

@@ -118,6 +118,8 @@ def apply(
         for path in dropped:
             _remove(merged, path, kept, schema)
     difference = changes(live, merged, schema)
+    # What became empty because its members were removed is nothing that was stated.
+    difference = attrs.evolve(difference, written=difference.written & mine)
     conflicts = _conflicts(owners, difference, manager)
     if conflicts and not force:
         raise ApplyConflictError(conflicts)
@@ -185,12 +187,11 @@ def _merged_list(
 
 
 def _remove(obj: Json, path: Path, kept: frozenset[Path], schema: Schema) -> None:
-    """Remove a field, unless it is an item in which somebody still owns something.
+    """Remove a field, unless somebody still owns something in it.
 
     What becomes empty by that goes, too, except spec and status.
     """
-    is_item = path[-1][:2] in ("k:", "v:")
-    if is_item and any(other[: len(path)] == path for other in kept):
+    if any(other[: len(path)] == path for other in kept):
         return
     chain = _containers(obj, path, schema)
     if chain is None or _is_key(path):
