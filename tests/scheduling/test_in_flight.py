@@ -211,7 +211,7 @@ def test_another_schedulers_allocation(t: Tracked) -> None:
     assert t.in_use() == {D1, D2}
     t.tracker.release(UID, P1)
     assert t.in_use() == {D2}
-    assert t.freed == []
+    assert t.freed == ["c"]  # d1 is free now, and nobody else would tell
 
 
 def test_another_schedulers_allocation_goes_again(t: Tracked) -> None:
@@ -476,6 +476,25 @@ def test_success_after_the_allocation_has_ended(t: Tracked) -> None:
     t.tracker.succeeded(UID, with_devices(at(C, 12), D1))
     assert t.in_use() == set()
     assert t.freed == ["c"]
+
+
+def test_another_scheduler_stored_other_devices(t: Tracked) -> None:
+    """The claim is stored, but not with the devices in flight: those became free."""
+    started(t, D1)
+    t.cache.observe(with_devices(at(C, 12), D2))
+    assert t.in_use() == {D1, D2}
+    t.tracker.succeeded(UID, with_devices(at(C, 12), D2))
+    assert t.in_use() == {D2}
+    assert t.freed == ["c"]
+
+
+def test_another_scheduler_stored_the_same_devices(t: Tracked) -> None:
+    """Nothing became free."""
+    started(t, D1)
+    t.cache.observe(with_devices(at(C, 12), D1, D2))
+    t.tracker.release(UID, P1)
+    assert t.in_use() == {D1, D2}
+    assert t.freed == []
 
 
 def test_success_without_entry(t: Tracked) -> None:

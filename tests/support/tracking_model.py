@@ -44,6 +44,12 @@ def held(result: DeviceRequestAllocationResult) -> DeviceId | SharedDeviceId:
     return SharedDeviceId(device.driver, device.pool, device.device, result.share_id)
 
 
+def _all_held(claim: ResourceClaim) -> set[DeviceId | SharedDeviceId]:
+    """What an allocated claim holds."""
+    results = claim.allocation.results if claim.allocation is not None else ()
+    return {held(result) for result in results if not result.admin_access}
+
+
 @attrs.define
 class Entry:
     """What is in flight for one UID."""
@@ -266,6 +272,7 @@ class Model:
             return
         for form in (entry.claim, entry.awaited, written):
             cached = self.latest.get(form.metadata.key) if form else None
-            if form and cached and _same(form, cached) and cached.allocation is not None:
+            stored = form and cached and _same(form, cached) and cached.allocation is not None
+            if stored and cached and _all_held(entry.claim) <= _all_held(cached):
                 return
         self.changes.append(f"freed {entry.claim.name}")

@@ -27,7 +27,8 @@ An entry ends in one of these ways:
   gone;
 * its last user released it, its session was aborted, or it was removed by force.
 
-Unless the allocation is stored by then, this is an event: its devices became free.
+Unless the allocation is stored by then, this is an event: its devices became free. So it
+is if the claim is stored with other devices, which another scheduler has picked.
 """
 
 from collections.abc import Callable, Hashable, Sequence
@@ -362,22 +363,31 @@ class ClaimTracker:
             del self._awaiting[key]
 
     def _end(self, uid: str, written: ResourceClaim | None = None) -> None:
-        """Remove an entry; an event unless the cache shows its claim as allocated."""
+        """Remove an entry; an event unless the cache shows its claim with its devices."""
         entry = self._entries.pop(uid, None)
         if entry is None:
             return
         self._forget_awaited(entry)
         if entry.made_up:
             del self._created[entry.made_up]
-        self._ledger.remove(self._holdings(entry.claim))
+        held = self._holdings(entry.claim)
+        self._ledger.remove(held)
         # A claim made up in memory is another object than what was written for it.
         forms = (entry.claim, entry.awaited, written)
-        if not any(form is not None and self._is_stored(form) for form in forms):
+        if not any(form is not None and self._is_stored(form, held) for form in forms):
             self._handlers.tell(DevicesFreed(entry.claim))
 
-    def _is_stored(self, claim: ResourceClaim) -> bool:
+    def _is_stored(self, claim: ResourceClaim, held: tuple[Holding, ...]) -> bool:
+        """Whether the cache shows the claim as allocated, with all that was held in flight.
+
+        Another scheduler may have been faster, and have picked other devices.
+        """
         cached = self._same(claim.metadata.key, claim.metadata.uid)
-        return cached is not None and cached.allocation is not None
+        if cached is None or cached.allocation is None:
+            return False
+        # What a share consumes may be written differently by the API server.
+        stored = {(pool, device, share) for pool, device, share, _ in self._holdings(cached)}
+        return all((pool, device, share) in stored for pool, device, share, _ in held)
 
     # --- events ----------------------------------------------------------------------
 
