@@ -4,8 +4,6 @@ What may live here: one test per disagreement that random problems brought up, r
 both. The docstring says what the wrong answer was.
 """
 
-from typing import Any
-
 import pytest
 
 from dra_core.errors import AllBreaksConstraintError
@@ -23,14 +21,9 @@ from support.allocation_builders import (
     served,
     sub,
 )
-from support.solvers import SOLVERS, Solve, allocate, twin
+from support.solvers import SOLVERS, Solve
 
 both = pytest.mark.parametrize("solve", SOLVERS)
-
-
-def known_fault(solve: Solve) -> Any:
-    """A solver that is known to fail the test; the mark has to go with the fault."""
-    return pytest.param(solve, marks=pytest.mark.xfail(strict=True, raises=AssertionError))
 
 
 @both
@@ -50,7 +43,7 @@ def test_all_breaks_a_constraint_after_an_exchange(solve: Solve) -> None:
         solve(problem(whole, pool_slice("s", *members)))
 
 
-@pytest.mark.parametrize("solve", [known_fault(allocate), twin])
+@both
 def test_device_that_leaves_nothing_for_its_partners(solve: Solve) -> None:
     """The first alternative was given up with the first device, which nothing goes with."""
     members = [

@@ -27,7 +27,7 @@ from support.allocator import allocate, allocator_for
 
 def hard() -> Problem:
     """Needs backtracking: two attributes that have to be matched crosswise."""
-    members = [device(f"d{n}", {"a": n % 5, "b": n % 7, "c": n % 3}) for n in range(40)]
+    members = [device(f"d{n}", {"a": n % 5, "b": n % 7, "c": n % 4}) for n in range(40)]
     requests = [exactly(f"r{n}", 2) for n in range(4)]
     constraints = (match("a", "r0", "r1"), match("b", "r1", "r2"), distinct("c", "r2", "r3"))
     return problem(claim(*requests, constraints=constraints), pool_slice("s", *members))
@@ -65,8 +65,9 @@ def test_deadline_and_cancel(which: str, questions: int) -> None:
 
 
 def test_deadline_is_asked_while_selectors_run() -> None:
-    """The first call on a node evaluates selectors; the deadline can end that as well."""
-    one = problem(claim(exactly("r")), pool_slice("s", *devices(50)))
+    """Selectors that take long are evaluated with the deadline in view."""
+    slow = "[1, 2, 3].all(a, " * 9 + "a > 0" + ")" * 9
+    one = problem(claim(exactly("r", 1, slow)), pool_slice("s", *devices(50)))
     assert allocate(one, deadline=After(10)) == Undecided(StoppedBy.DEADLINE, 0)
 
 

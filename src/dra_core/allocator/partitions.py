@@ -135,7 +135,7 @@ class Partitions:
         for slot in problem.slots:
             self._add_kind(
                 0 if slot.options[0].admin else _union(o.mask for o in slot.options),
-                min(option.need for option in slot.options),
+                max(option.need for option in slot.options),
             )
         self._shared = problem.multiple
         self._costly = problem.view.consuming & ~problem.multiple
