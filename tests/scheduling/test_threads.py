@@ -217,8 +217,12 @@ class Stress:
                 self.cache.assume(answer)
 
         def allocate(old: ResourceClaim | None) -> ResourceClaim | None:
-            mine = self.tracker.pending(uid) is not None
-            if old is None or old.metadata.uid != uid or old.allocation or not mine:
+            # A peer may have written the shared entry, the claim may be deallocated since,
+            # and in flight again with other devices: what was picked then is not ours now.
+            mine = self.tracker.pending(uid)
+            if mine is None or mine.allocation != entry.allocation:
+                return None
+            if old is None or old.metadata.uid != uid or old.allocation:
                 return None
             return attrs.evolve(old, allocation=entry.allocation)
 
