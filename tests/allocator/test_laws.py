@@ -9,11 +9,19 @@ from hypothesis import strategies as st
 from dra_core.allocator.allocation import Allocator
 from dra_core.allocator.results import Outcome
 from dra_core.api.names import DeviceId
+from dra_core.api.objects import (
+    CapacityRequestPolicy,
+    CapacityRequestPolicyRange,
+    DeviceCapacity,
+)
 from dra_core.inventory.index import Inventory
 from dra_core.testing import laws
 from dra_core.testing.brute_force import TooExpensiveError
 from dra_core.testing.problem import Problem
 from dra_core.testing.strategies import THEMES, aspects_of, problems, reordered
+from dra_core.values.quantity import Quantity
+from support.allocation_builders import claim, device, exactly, pool_slice
+from support.allocation_builders import problem as builders_problem
 from support.solvers import SELECTORS, allocate, allocator_of, compiled
 
 MAX_STEPS = 3_000
@@ -151,3 +159,41 @@ def devices_of(problem: Problem) -> list[DeviceId]:
         for one in problem.slices
         for device in one.devices
     ]
+
+
+@pytest.mark.parametrize("low", [None, "0", "1", "1k"])
+@pytest.mark.parametrize("high", [None, "2"])
+@pytest.mark.parametrize("step", [None, "0", "-1", "2", "500m"])
+def test_every_range_of_amounts(low: str | None, high: str | None, step: str | None) -> None:
+    """Ranges of amounts mean the same to both, with defaults, requests and odd steps."""
+    limits = CapacityRequestPolicyRange(*(optional(text) for text in (low, high, step)))
+    for default in (None, "0", "1", "2"):
+        policy = CapacityRequestPolicy(optional(default), (), limits)
+        for value in ("3", "1500"):
+            assert_same_amounts(DeviceCapacity(Quantity.parse(value), policy))
+
+
+@pytest.mark.parametrize(
+    "values", [(), ("1",), ("2", "1"), ("1", "2", "4"), ("1k",), ("500m", "1")]
+)
+def test_every_list_of_amounts(values: tuple[str, ...]) -> None:
+    """Lists of amounts mean the same to both, in whatever order they are."""
+    for default in (None, "1", "2", "1k"):
+        allowed = tuple(Quantity.parse(text) for text in values)
+        policy = CapacityRequestPolicy(optional(default), allowed)
+        for value in ("3", "2k"):
+            assert_same_amounts(DeviceCapacity(Quantity.parse(value), policy))
+
+
+def optional(text: str | None) -> Quantity | None:
+    """A quantity, or None."""
+    return None if text is None else Quantity.parse(text)
+
+
+def assert_same_amounts(capacity: DeviceCapacity) -> None:
+    """Both answer requests for the capacity alike, down to the suffix."""
+    members = pool_slice("s", device("d1", capacity={"c": capacity}, shared=True))
+    for asked in (None, "0", "1", "2", "250m", "1100m", "5", "1200"):
+        wanted = None if asked is None else {"c": asked}
+        whole = builders_problem(claim(exactly("r", capacity=wanted)), members)
+        laws.agrees_with_brute_force(allocate, whole, compiled)

@@ -40,15 +40,21 @@ def answer(allocate: Allocate, problem: Problem) -> Answer:
 def answer_of(outcome: Outcome) -> Answer:
     """The answer in an outcome."""
     if isinstance(outcome, Allocated):
-        return "allocated", tuple(_without_share_ids(one) for one in outcome.results)
+        return "allocated", tuple(_comparable(one) for one in outcome.results)
     if isinstance(outcome, Unsatisfiable):
         return "unsatisfiable", outcome.reason
     return "undecided", outcome.stopped_by
 
 
-def _without_share_ids(result: AllocationResult) -> AllocationResult:
+def _comparable(result: AllocationResult) -> tuple[AllocationResult, tuple[str, ...]]:
+    """A result without share IDs, and its quantities as they are written."""
     devices = [attrs.evolve(one, share_id="*" * bool(one.share_id)) for one in result.results]
-    return attrs.evolve(result, results=tuple(devices))
+    consumed = [
+        f"{name}={amount}"
+        for one in devices
+        for name, amount in sorted((one.consumed_capacity or {}).items())
+    ]
+    return attrs.evolve(result, results=tuple(devices)), tuple(consumed)
 
 
 # --- laws ----------------------------------------------------------------------------------

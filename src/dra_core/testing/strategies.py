@@ -353,6 +353,8 @@ def _capacity_request(c: Chooser) -> CapacityRequirements | None:
     requests = {"memory": amount(c.one_of("1", "2", "3", "2500m", "5"))}
     if c.one_of(False, True):
         requests["slots"] = amount(c.one_of("1", "2"))
+    if c.one_of(False, False, True):
+        requests = {"bytes": amount(c.one_of("1200", "500", "1k", "2k", "2Ki", "3.5k"))}
     return CapacityRequirements(c.one_of(requests, requests, {}))
 
 

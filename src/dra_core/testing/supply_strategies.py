@@ -112,6 +112,14 @@ _POLICIES: Final = (
     ),
 )
 
+_LARGE_POLICIES: Final = (
+    CapacityRequestPolicy(
+        amount("1k"), (), CapacityRequestPolicyRange(amount("1k"), None, amount("500"))
+    ),
+    CapacityRequestPolicy(amount("1k"), (amount("1k"), amount("2e3"), amount("4Ki"))),
+)
+"""Amounts large enough for their suffixes to show how they came about."""
+
 # --- devices -------------------------------------------------------------------------------
 
 
@@ -182,6 +190,8 @@ def _capacity(c: Chooser) -> dict[str, DeviceCapacity]:
         for name in c.one_of(("memory",), ("memory", "slots"), ()):
             value = amount(c.one_of("4", "2", "3", "5", "4500m", "6"))
             capacity[name] = DeviceCapacity(value, c.one_of(*_POLICIES))
+        if c.mostly():
+            capacity["bytes"] = DeviceCapacity(amount("4k"), c.one_of(*_LARGE_POLICIES))
     return capacity
 
 
