@@ -7,7 +7,7 @@ A place is something that an expression names with constants only, ``device.attr
 or ``device.attributes["d"].model``. It becomes a value only where one is needed.
 """
 
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import attrs
 
@@ -25,10 +25,12 @@ class Entry(NamedTuple):
 class Place:
     """Something nameable; this one has no parts that are known when compiling.
 
-    ``type`` is what its value has for certain, ``dyn`` if that is not known.
+    ``type`` is what its value has for certain, ``dyn`` if that is not known. ``parted``
+    places are there for their parts: bound to a variable, they stay places.
     """
 
     type: Type
+    parted: ClassVar[bool] = False
 
     def child(self, name: str) -> "Place | None":
         """The part ``name`` as a place, ``None`` if only the value can tell."""

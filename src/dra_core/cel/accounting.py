@@ -110,7 +110,7 @@ class Accountant:
         self._module.line(f"k.cost += {cost}", offset)
 
     def _const(self, node: Const) -> Visit[str]:
-        return done(self._module.constant(node.value))
+        return done(self._module.named(node.value))
 
     # --- chains ------------------------------------------------------------------------
 

@@ -176,11 +176,21 @@ class Compiler:
         operand: Code = yield self._visit(node.operand)
         if isinstance(node.key, Const) and isinstance(node.key.value, str):
             return self._part(node, operand, node.key.value, node.offset)
-        operand = self._read(operand, node.offset)
-        key: Code = yield self._visit(node.key)
-        function = "optional_get" if node.optional else "get"
-        call = f"{function}({operand.text}, {self._value(key, node.offset)})"
-        return Code(self._module.assign(call, node.offset, fallible=True))
+        module = self._module
+        container = self._name(operand, node.offset)
+        with module.detached() as block:
+            key: Code = yield self._visit(node.key)
+            function = "optional_get" if node.optional else "get"
+            call = f"{function}({container}, {self._value(key, node.offset)})"
+            result = module.assign(call, node.offset, fallible=True)
+        if operand.place is not None or node.operand.type.name not in ("dyn", "optional_type"):
+            module.inline(block)
+            return Code(result)
+        # Into an optional value that is absent no key is evaluated.
+        absent = f"{container}.__class__ is Optional and {container}.value is MISSING"
+        module.line(f"{result} = NONE", node.offset)
+        module.attach(f"if not ({absent}):", node.offset, block)
+        return Code(result)
 
     def _part(self, node: Select | Index, operand: Code, name: str, offset: int) -> Code:
         """A part with a name that is known: of a place where possible, else of the value."""
@@ -235,7 +245,7 @@ class Compiler:
         return Code(self._module.assign(condition, node.offset), BOOL)
 
     def _called(self, node: Call, codes: list[Code]) -> Code:
-        if is_set_test(node) and codes[0].constant is None:
+        if is_set_test(node):
             return self._set_test(node, codes[0])
         folded = fold_call(node, codes)
         if folded is not None:
@@ -280,6 +290,7 @@ class Compiler:
         for code, name in zip(codes, wanted, strict=True):
             text = code.text
             if code.type.name != name:
+                text = self._name(code, node.offset)
                 tests.append(f"{text}.__class__ is {CLASSES[name]}")
             names.append(text)
         expression = template.format(*names)
@@ -484,6 +495,8 @@ class Compiler:
         module = self._module
         with module.detached() as block:
             code: Code = yield self._visit(node.init)
+            if code.place is not None and not code.place.parted:
+                code = self._read(code, node.init.offset)
             if code.place is None:
                 name = module.assign(code.text, node.offset)
         if code.place is None and block.fallible:

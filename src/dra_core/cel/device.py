@@ -8,7 +8,7 @@ Source: resource.k8s.io, the environment of device selectors.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import attrs
 
@@ -189,6 +189,7 @@ class DevicePlace(Place):
     devices: Devices
     reads: "Reads"
     type: Type = DYN
+    parted: ClassVar[bool] = True
 
     def child(self, name: str) -> Place | None:
         if name == "driver":
@@ -242,6 +243,7 @@ class _Domains(Place):
     which: str
     convert: Convert
     type: Type = DYN
+    parted: ClassVar[bool] = True
 
     def child(self, name: str) -> Place | None:
         return _Domain(self.reads, self.which, self.convert, name)
@@ -265,6 +267,7 @@ class _Domain(Place):
     convert: Convert
     domain: str
     type: Type = DYN
+    parted: ClassVar[bool] = True
 
     def child(self, name: str) -> Place | None:
         return _Named(self, name, QUANTITY if self.which == "capacity" else DYN)

@@ -63,6 +63,10 @@ class Module:
             return repr(value)
         if value.__class__ is int and 0 <= value < 2**31:
             return f"({value})"  # a part of it could not be named otherwise
+        return self.named(value)
+
+    def named(self, value: Any) -> str:
+        """The name by which the code calls a value; never a literal."""
         known = self._constants.get(id(value))
         if known is not None:
             return known

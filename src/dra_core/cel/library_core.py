@@ -283,14 +283,15 @@ def _uint_of_text(text: str) -> UInt:
 
 
 def _double_of_text(text: str) -> float:
-    plain = text.replace("_", "\0").strip() == text and text.isascii()
+    digits = text.lstrip("+-")
     try:
-        value = float(text) if plain and "\0" not in text.replace("_", "\0") else None
-    except ValueError:
-        value = None
-    if value is None:
-        raise EvalProblem(f"{text[:40]!r} is not a double")
-    if math.isinf(value) and text.lstrip("+-")[:1].isdigit():
+        if not text.isascii() or text.strip() != text:
+            raise ValueError(text)
+        hexadecimal = digits[:2] in ("0x", "0X") and "p" in digits.lower()
+        value = float.fromhex(text) if hexadecimal else float(text)
+    except (ValueError, OverflowError):
+        raise EvalProblem(f"{text[:40]!r} is not a double") from None
+    if math.isinf(value) and digits[:1] not in ("i", "I"):
         raise EvalProblem(f"{text[:40]!r} is beyond the range of a double")
     return value
 

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from dra_core.cel import cost
-from dra_core.cel.library import Row, function, member
-from dra_core.cel.library_core import MAX_SIZE, in_list, int64, same, uint64
+from dra_core.cel.library import Row, function, member, no_overload
+from dra_core.cel.library_core import in_list, int64, same, uint64
 from dra_core.cel.problems import BudgetExceeded, EvalProblem
 from dra_core.cel.times import Duration, Timestamp
 from dra_core.cel.values import (
@@ -26,6 +26,9 @@ from dra_core.cel.values import (
 
 MAX_INCLUDES: Final = 48
 """``includes`` looks at that many elements (the most values an attribute may have)."""
+
+MAX_FLATTENED: Final = 1_000_000
+"""``flatten`` visits that many elements; the reference charges for the outermost ones only."""
 
 List = tuple[Value, ...]
 
@@ -174,8 +177,8 @@ def _flatten(items: List, depth: int = 1) -> List:
         iterator, left = stack[-1]
         item = next(iterator, MISSING)
         steps += 1
-        if steps > MAX_SIZE:
-            raise BudgetExceeded(f"flatten() visits more than {MAX_SIZE:,} elements")
+        if steps > MAX_FLATTENED:
+            raise BudgetExceeded(f"flatten() visits more than {MAX_FLATTENED:,} elements")
         if item is MISSING:
             stack.pop()
         elif item.__class__ is tuple and left > 0:
@@ -191,6 +194,8 @@ def _sort(items: List) -> List:
 
 def sort_by(items: List, keys: List) -> List:
     """The elements in the order of their keys, equal ones in the order given."""
+    if items.__class__ is not tuple:
+        raise no_overload("sortBy", (items,))  # its type was not known when it was compiled
     _check_same_class(keys)
     order = sorted(range(len(keys)), key=keys.__getitem__)
     return tuple(items[index] for index in order)

@@ -42,14 +42,9 @@ def _char_at(text: str, index: int) -> str:
 def _index_of(text: str, part: str, start: int = 0) -> int:
     if not part:
         return start
-    if not 0 <= start < len(text):
-        # Without a start the reference finds nothing in the empty text; with one it fails.
+    if start < 0:
         raise _out_of_range(start)
     return text.find(part, start)
-
-
-def _index_of_from_start(text: str, part: str) -> int:
-    return text.find(part)
 
 
 def _last_index_of(text: str, part: str) -> int:
@@ -59,9 +54,10 @@ def _last_index_of(text: str, part: str) -> int:
 def _last_index_of_before(text: str, part: str, last: int) -> int:
     if not part:
         return last
-    if not 0 <= last < len(text):
+    if last < 0:
         raise _out_of_range(last)
-    return text.rfind(part, 0, last + len(part))
+    # Beyond the end there is nothing, although a match could start before.
+    return text.rfind(part, 0, last + len(part)) if last < len(text) else -1
 
 
 def _replace(text: str, old: str, new: str, limit: int = -1) -> str:
@@ -109,7 +105,7 @@ ROWS: Final = (
     member("startsWith", "string, string", "bool", str.startswith, cost=cost.SCAN_ARGUMENT),
     member("endsWith", "string, string", "bool", str.endswith, cost=cost.SCAN_ARGUMENT),
     member("charAt", "string, int", "string", _char_at),
-    member("indexOf", "string, string", "int", _index_of_from_start, cost=cost.TRAVERSAL),
+    member("indexOf", "string, string", "int", _index_of, cost=cost.TRAVERSAL),
     member("indexOf", "string, string, int", "int", _index_of, cost=cost.TRAVERSAL),
     member("lastIndexOf", "string, string", "int", _last_index_of, cost=cost.TRAVERSAL),
     member("lastIndexOf", "string, string, int", "int", _last_index_of_before, cost=cost.TRAVERSAL),

@@ -38,6 +38,10 @@ _FATAL: Final = (BudgetExceeded, RecursionError, MemoryError)
 ENDS: Final = (*FAULTS, *_FATAL, SelectorEvaluationError)
 """What a bare function may raise."""
 
+COUNTED_FROM: Final = LIMIT // 4
+"""From which static estimate on costs are counted. The reference's estimates miss a little:
+one unit for a test of a prefix, a few for comparing what is of unknown type."""
+
 Located = Callable[[BaseException], SelectorEvaluationError]
 
 
@@ -98,7 +102,7 @@ class Program:
         """
         module = self._module()
         Compiler(module, self._places).function("run", self._root, self._prologue.lines)
-        if self.max_cost > LIMIT or any(map(_builds, walk(self._root))):
+        if self.max_cost > COUNTED_FROM or any(map(_builds, walk(self._root))):
             counted = self.counted()
             return lambda *args: counted(*args)[0], _as_it_is
         run, offsets = _load(module)

@@ -102,7 +102,7 @@ class Tracker:
         if value is True or value is False:
             return bool(value)
         if value.__class__ is not Failure:
-            raise EvalProblem(f"the result is a {type_of(value)}, not a bool")
+            raise EvalProblem(f"a bool is needed, not a {type_of(value)}")
         problem: EvalProblem | DraError = value.problem
         if isinstance(problem, EvalProblem):
             problem.offset = value.offset

@@ -20,6 +20,7 @@ type               types.Type, without parameters
 
 import math
 from collections.abc import Iterable, Mapping
+from decimal import Decimal
 from typing import Any, Final
 
 from dra_core.cel.formats import Format
@@ -53,7 +54,7 @@ MAX_INT64: Final = 2**63 - 1
 MIN_INT64: Final = -(2**63)
 MAX_UINT64: Final = 2**64 - 1
 
-MAX_VISITED: Final = 1_000_000
+MAX_VISITED: Final = 250_000
 """How many elements one evaluation may look at without paying for them, see ``Budget``."""
 
 FREE_VISITS: Final = 64
@@ -224,6 +225,8 @@ def _compared(left: Value, right: Value) -> Any:
 
     Raises EvalProblem as ``equal`` does.
     """
+    if left is None or right is None:
+        return left is right
     kind, other = left.__class__, right.__class__
     if kind in _NUMBERS:
         return other in _NUMBERS and compare_numbers(left, right) == 0
@@ -297,20 +300,21 @@ def compare_numbers(left: int | float, right: int | float) -> int | None:
 
 
 def text_of_double(value: float) -> str:
-    """The shortest decimal text, an exponent only for very large or small ones."""
+    """The shortest decimal text, with an exponent below 1e-4 and from 1e6 on (Go's ``%g``)."""
     if math.isnan(value):
         return "NaN"
     if math.isinf(value):
         return "+Inf" if value > 0 else "-Inf"
-    text = repr(value)
-    mantissa, exponent_mark, exponent = text.partition("e")
-    if exponent_mark:
-        digits = mantissa.removesuffix(".0")
-        return f"{digits}e{exponent[0]}{exponent[1:].rjust(2, '0')}"
-    number = text.removesuffix(".0")
-    if abs(value) >= 1e16 and len(number) > 21:
-        return number
-    return number
+    if value == 0 or 1e-4 <= abs(value) < 1e6:
+        # In this range the shortest text has no exponent in Python either.
+        return repr(value).removesuffix(".0")
+    sign, digits, exponent = Decimal(repr(value)).normalize().as_tuple()
+    if not isinstance(exponent, int):
+        raise ValueError(f"{value} is not finite")
+    first, rest = str(digits[0]), "".join(map(str, digits[1:]))
+    power = exponent + len(rest)
+    mantissa = f"{first}.{rest}" if rest else first
+    return f"{'-' if sign else ''}{mantissa}e{'-' if power < 0 else '+'}{abs(power):02d}"
 
 
 def size_of(value: Value) -> int:
