@@ -111,6 +111,12 @@ def test_create_addresses_the_collection() -> None:
     assert CREATE.path.endswith("/resourceclaims")
 
 
+def test_create_of_a_subresource() -> None:
+    """A binding is created below the pod that it is about."""
+    request = Target("", "v1", "pods", "team-a", "web", "binding").create({"kind": "Binding"})
+    assert request.path == "/api/v1/namespaces/team-a/pods/web/binding"
+
+
 @pytest.mark.parametrize(
     ("uid", "version", "preconditions"),
     [

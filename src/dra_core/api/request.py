@@ -283,9 +283,12 @@ class Target:
         return ApiRequest(Verb.GET, self)
 
     def create(self, body: Mapping[str, Any], field_manager: str = "") -> ApiRequest:
-        """Create an object in the collection; a name in the target plays no part."""
-        collection = attrs.evolve(self, name="")
-        return ApiRequest(Verb.CREATE, collection, JSON, body, field_manager, answers=TO_CREATE)
+        """Create an object in the collection, or a subresource (``pods/binding``) of an object.
+
+        For an object, a name in the target plays no part.
+        """
+        place = self if self.subresource else attrs.evolve(self, name="")
+        return ApiRequest(Verb.CREATE, place, JSON, body, field_manager, answers=TO_CREATE)
 
     def update(self, body: Mapping[str, Any], field_manager: str = "") -> ApiRequest:
         """Replace the object; its resourceVersion in ``body`` guards against lost changes."""

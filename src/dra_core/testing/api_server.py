@@ -101,6 +101,11 @@ class ApiServer:
         """The resourceVersion of the last write."""
         return self._store.version
 
+    @property
+    def oldest(self) -> int:
+        """Changes up to this resourceVersion are forgotten."""
+        return self._store.oldest
+
     def find(self, resource: str, namespace: str, name: str) -> Json | None:
         """A copy of an object by the plural name of its kind; ``None`` if there is none."""
         return self._store.find(resource, namespace, name)
@@ -240,7 +245,8 @@ class ApiServer:
             raise RefusedError(409, f"{key.resource} {key.name!r} already exists", "AlreadyExists")
         new = fresh(kind, target, new, self._uid(), self._time())
         _refuse_invalid(kind, {}, new)
-        owners = owners or self._owners_after_update({}, new, kind, request)
+        mine = stated(kind, target, new)
+        owners = owners or self._owners_after_update({}, mine, kind, request)
         return Answer(201, self._store.write(key, _owned(new, owners, {})))
 
     def _delete(self, key: StoreKey, old: Json, options: Json) -> Answer:
