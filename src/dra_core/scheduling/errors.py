@@ -6,7 +6,7 @@ root they have.
 
 import attrs
 
-from dra_core.errors import DraError
+from dra_core.errors import AllocationError, DraError
 
 
 @attrs.frozen
@@ -243,3 +243,65 @@ class PotentialNodesError(DraError, ValueError):
 
     def __str__(self) -> str:
         return f"PodSchedulingContext {self.context!r}: potential nodes {self.problem}"
+
+
+@attrs.frozen
+class CycleStateError(DraError, RuntimeError):
+    """A cycle was called out of order. ``pod`` is "namespace/name".
+
+    ``state`` is what it is in, ``event`` the method; ``allowed`` are those that may be called.
+    """
+
+    pod: str
+    state: str
+    event: str
+    allowed: tuple[str, ...]
+
+    def __str__(self) -> str:
+        allowed = ", ".join(self.allowed) or "nothing: it is over"
+        return f"Pod {self.pod!r}: {self.event} while {self.state}; allowed: {allowed}"
+
+
+@attrs.frozen
+class NotFilteredError(DraError, ValueError):
+    """A node was to be scored or picked that was not found to fit. ``pod`` is "namespace/name"."""
+
+    pod: str
+    node: str
+
+    def __str__(self) -> str:
+        return f"Pod {self.pod!r}: node {self.node!r} was not filtered, or does not fit"
+
+
+@attrs.frozen
+class UnexpectedEventError(DraError, TypeError):
+    """An event is about objects that no wake-up rule is about. Type names, "NoneType" for none."""
+
+    old: str
+    new: str
+
+    def __str__(self) -> str:
+        return f"no rule for an event from {self.old} to {self.new}"
+
+
+@attrs.frozen
+class UnknownClaimKindError(AllocationError):
+    """No kind that a cycle was given handles the claim: nobody here can allocate it."""
+
+    reason = "unknown-kind"
+
+    def __str__(self) -> str:
+        return f"{self._where()}no registered kind of claims handles it"
+
+
+@attrs.frozen
+class SuitableNodesError(AllocationError):
+    """``suitableNodes`` of the class ``device_class`` cannot be used."""
+
+    device_class: str
+    problem: str
+
+    reason = "node-selector"
+
+    def __str__(self) -> str:
+        return f"{self._where()}class {self.device_class!r}: suitableNodes: {self.problem}"
