@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 
 import attrs
 import pytest
@@ -12,6 +13,8 @@ from dra_core.api.objects import FINALIZER, ResourceClaimTemplate
 from dra_core.api.request import ApiRequest, Permission
 from dra_core.api.wire import decode_allocation_result
 from dra_core.claims import generation, patches, releasing
+from dra_core.scheduling import context
+from support import contexts
 from support.claim_json import allocation_json, claim_json, entry, read
 from support.claims import make_pod, template
 
@@ -32,6 +35,8 @@ DONE = attrs.evolve(POD, phase="Succeeded")
 PLAN = generation.plan_claims(
     POD, [], lambda key: ResourceClaimTemplate(ObjectMeta(key.name, key.namespace))
 )
+CONTEXT = context.context_record(contexts.POD, contexts.make_context("n1")).select_node("n2")
+POLICY = contexts.POLICY
 ALLOCATION = decode_allocation_result(allocation_json())
 
 BUILDERS: dict[str, Callable[[], ApiRequest | None]] = {
@@ -53,11 +58,17 @@ BUILDERS: dict[str, Callable[[], ApiRequest | None]] = {
     "delete_claim": lambda: patches.delete_claim(USED),
     "plan_claims": lambda: PLAN.create[0].request,
     "status_request": lambda: PLAN.status_request({"gpu": "pod-p-gpu-1"}),
+    "get_context": lambda: context.get_context(CONTEXT, POLICY),
+    "create_context": lambda: context.create_context(CONTEXT, POLICY),
+    "update_context": lambda: context.update_context(CONTEXT, POLICY),
+    "patch_context": lambda: context.patch_context(CONTEXT, POLICY),
+    "apply_context": lambda: context.apply_context(CONTEXT, POLICY),
+    "delete_context": lambda: context.delete_context(CONTEXT, POLICY),
 }
 
 
 def documented() -> dict[str, Permission]:
-    """Permission by builder, from the first table of the page."""
+    """Permission by builder, from the tables of requests."""
     rows = {}
     for line in PAGE.read_text(encoding="utf-8").splitlines():
         cells = [cell.strip() for cell in line.strip("|").split("|")]
@@ -76,13 +87,19 @@ def test_documented_permission(builder: str) -> None:
 
 
 def test_every_builder_is_documented() -> None:
-    """No row without builder, no builder without row; every public one of ``patches`` is there."""
+    """No row without builder, no builder without row; every public one is there."""
     assert set(documented()) == set(BUILDERS)
-    public = {
+    assert public(patches) - {"claim_target", "has_finalizer", "update_status"} <= set(BUILDERS)
+    builders = {name for name in public(context) if name.endswith("_context")}
+    assert builders - {"change_context"} <= set(BUILDERS)  # which is one of two others
+
+
+def public(module: ModuleType) -> set[str]:
+    """The public functions and types that a module defines."""
+    return {
         name
-        for name, value in vars(patches).items()
+        for name, value in vars(module).items()
         if callable(value)
-        and getattr(value, "__module__", "") == patches.__name__
+        and getattr(value, "__module__", "") == module.__name__
         and not name.startswith("_")
     }
-    assert public - {"claim_target", "has_finalizer", "update_status"} <= set(BUILDERS)

@@ -1,18 +1,16 @@
 """Is a pod worth another attempt? The rules, one by one."""
 
 import pickle
-from collections.abc import Sequence
 from typing import Any
 
 import attrs
 import pytest
 
-from dra_core.api.core import Node, ObjectMeta, Pod
+from dra_core.api.core import Node, ObjectMeta
 from dra_core.api.names import ObjectKey
 from dra_core.api.objects import (
     AllocatedDeviceStatus,
     DeviceClass,
-    DeviceRequest,
     DeviceTaint,
     DeviceTaintRule,
     DeviceTaintSelector,
@@ -21,34 +19,17 @@ from dra_core.api.objects import (
 )
 from dra_core.api.wire import decode_allocation_result
 from dra_core.claims.names import ResolvedClaim
-from dra_core.errors import (
-    AllocationError,
-    ClaimBeingDeletedError,
-    ClaimNotCreatedError,
-    ClaimNotFoundError,
-    ClaimNotOwnedError,
-    ClaimUnsupportedError,
-    DeviceClassNotFoundError,
-    DraError,
-    MissingClassNameError,
-    UnknownRequestError,
-)
+from dra_core.errors import DraError
 from dra_core.scheduling.assume_cache import AssumeCache, CacheEvent
-from dra_core.scheduling.cycle_verdicts import PASSED, Stopped, StopReason
+from dra_core.scheduling.cycle_verdicts import Stopped, StopReason
 from dra_core.scheduling.errors import UnexpectedEventError
 from dra_core.scheduling.extended_claim import in_memory_claim
-from dra_core.scheduling.in_flight import ClaimTracker, DevicesFreed, InFlight
-from dra_core.scheduling.wakeups import before_filtering, pre_enqueue, wake_up
+from dra_core.scheduling.in_flight import ClaimTracker, DevicesFreed
+from dra_core.scheduling.wakeups import before_filtering, wake_up
 from dra_core.scheduling.wakeups_demand import Lookups, demand_of
-from dra_core.scheduling.wakeups_verdict import (
-    Queueing,
-    WakeReason,
-    WakeUp,
-    queue,
-    skip,
-)
+from dra_core.scheduling.wakeups_verdict import Queueing, WakeReason, WakeUp, queue, skip
 from support.allocation_builders import device_class, everything, exactly, first, sub
-from support.claim_json import allocation_json, entry
+from support.claim_json import allocation_json
 from support.claims import make_claim, make_pod, owner, template
 from support.contexts import make_context
 from support.pods import GPU, container, offering, pod_of
@@ -74,135 +55,8 @@ FREE = claim()
 TAKEN = claim(allocation=OURS)
 OTHER = claim(name="other", allocation=THEIRS)
 KNOWN = lookups(FREE)
-
-
-# Before the first attempt
-
 TEMPLATE_POD = make_pod(template("e"), statuses={"e": "gpu"})
-
-
-@pytest.mark.parametrize(
-    ("pod", "claims", "error"),
-    [
-        (POD, [FREE], None),
-        (make_pod(), [], None),
-        (make_pod(template("e"), statuses={"e": None}), [], None),
-        (TEMPLATE_POD, [claim()], ClaimNotOwnedError),
-        (TEMPLATE_POD, [attrs.evolve(FREE, metadata=make_claim("gpu", owner()).metadata)], None),
-        (make_pod(template("e")), [FREE], ClaimNotCreatedError),
-        (make_pod(template("e"), statuses={"e": ""}), [FREE], ClaimNotCreatedError),
-        (make_pod(attrs.evolve(template("e"), resource_claim_template_name=None)), [],
-         ClaimUnsupportedError),
-        (POD, [], ClaimNotFoundError),
-        (POD, [claim(deleted=True)], ClaimBeingDeletedError),
-        (pod_using("gpu", "gone"), [FREE], ClaimNotFoundError),
-    ],
-)  # fmt: skip
-def test_pre_enqueue(pod: Pod, claims: list[ResourceClaim], error: type | None) -> None:
-    """Every pod claim resolves, exists, is not being deleted, is owned; else the reason."""
-    verdict = pre_enqueue(pod, lookups(*claims))
-    if error is None:
-        assert verdict == PASSED
-        return
-    assert isinstance(verdict, Stopped)
-    assert verdict.reason is StopReason.UNRESOLVED
-    assert isinstance(verdict.cause, error)
-    assert not verdict.retry
-    later = before_filtering(pod, lookups(*claims, classes=[device_class("class-a")]))
-    assert str(later) == str(verdict)
-
-
-def test_the_policies_of_names_count() -> None:
-    """Deterministic names and workload claims are the caller's policies, here as elsewhere."""
-    pod = make_pod(template("e"))
-    made = attrs.evolve(claim(name="web-e"), metadata=make_claim("web-e", owner()).metadata)
-    assert pre_enqueue(pod, lookups(made)) != PASSED
-    assert pre_enqueue(pod, lookups(made, deterministic_names=True)) == PASSED
-    gang = owner("g", kind="PodGroup", api_version="scheduling.k8s.io/v1", name="gang")
-    pod = make_pod(template("e"), statuses={"e": "gpu"}, group="gang")
-    made = attrs.evolve(FREE, metadata=make_claim("gpu", gang).metadata)
-    assert pre_enqueue(pod, lookups(made)) != PASSED
-    assert pre_enqueue(pod, lookups(made, workload_claims=True)) == PASSED
-
-
-# Before filtering
-
 CLASS_A = device_class("class-a")
-FLYING = InFlight(TAKEN, users=("other",), session="s")
-
-
-@pytest.mark.parametrize(
-    ("one", "known", "reason"),
-    [
-        (FREE, {}, None),
-        (attrs.evolve(FREE, deallocation_requested=True), {}, StopReason.DEALLOCATION_REQUESTED),
-        (TAKEN, {"limit": 1}, None),
-        (attrs.evolve(TAKEN, reserved_for=consumers(1)), {"limit": 1}, StopReason.FULL),
-        (attrs.evolve(TAKEN, reserved_for=consumers(1)), {"limit": 2}, None),
-        (attrs.evolve(TAKEN, reserved_for=consumers(256)), {}, StopReason.FULL),
-        (attrs.evolve(TAKEN, reserved_for=(*consumers(255), entry("web-uid"))), {}, None),
-        (TAKEN, {"classes": []}, None),
-        (FREE, {"in_flight": [FLYING]}, StopReason.IN_FLIGHT),
-        (FREE, {"in_flight": [FLYING], "session": "t"}, StopReason.IN_FLIGHT),
-        (FREE, {"in_flight": [FLYING], "session": "s"}, None),
-        (FREE, {"in_flight": [attrs.evolve(FLYING, session=None)]}, StopReason.IN_FLIGHT),
-        (FREE, {"in_flight": [attrs.evolve(FLYING, users=("web-uid",))]}, None),
-        (FREE, {"classes": []}, StopReason.CLASS_MISSING),
-        (claim(driver="ctl"), {"classes": []}, StopReason.CLASS_MISSING),
-        (claim(driver="ctl"), {}, None),
-        (claim(first("r", sub("a"), sub("b", of="class-b"))), {}, StopReason.CLASS_MISSING),
-        (claim(exactly("r", of="")), {"classes": []}, StopReason.INVALID),
-        (claim(first("r", sub("a", of=""))), {}, StopReason.INVALID),
-        (claim(DeviceRequest("r")), {}, StopReason.INVALID),
-    ],
-)  # fmt: skip
-def test_before_filtering(
-    one: ResourceClaim, known: dict[str, Any], reason: StopReason | None
-) -> None:
-    """The problems that make looking at nodes useless."""
-    verdict = before_filtering(POD, lookups(one, **{"classes": [CLASS_A], **known}))
-    if reason is None:
-        assert verdict == PASSED
-        return
-    assert isinstance(verdict, Stopped)
-    assert (verdict.reason, verdict.pod_claim) == (reason, "e-gpu")
-    # A missing class is waited for; only an error is tried again.
-    assert verdict.retry is (reason is StopReason.INVALID)
-
-
-def test_what_is_missing_is_told() -> None:
-    """The cause names the class and the request; an error is one."""
-    wanted = first("r", sub("a"), sub("b", of="class-b"))
-    verdict = before_filtering(POD, lookups(claim(wanted), classes=[CLASS_A]))
-    assert isinstance(verdict, Stopped)
-    assert repr(verdict.cause) == repr(DeviceClassNotFoundError("team-a/gpu", "r/b", "class-b"))
-    for request, error in [
-        (exactly("r", of=""), MissingClassNameError("team-a/gpu", "r")),
-        (first("r", sub("a", of="")), MissingClassNameError("team-a/gpu", "r/a")),
-        (DeviceRequest("r"), UnknownRequestError("team-a/gpu", "r")),
-    ]:
-        verdict = before_filtering(POD, lookups(claim(request)))
-        assert isinstance(verdict, Stopped)
-        assert repr(verdict.cause) == repr(error)
-
-
-def test_the_first_problem_in_the_pods_order() -> None:
-    """Per claim in the pod's order: the first problem of the first claim that has one."""
-    pod = make_pod(
-        template("none"), *pod_using("free", "asked", "gone").resource_claims,
-        statuses={"none": None},
-    )  # fmt: skip
-    asked = attrs.evolve(
-        claim(name="asked", allocation=OURS), deallocation_requested=True,
-        reserved_for=consumers(256),
-    )  # fmt: skip
-    known = lookups(claim(name="free"), asked, classes=[CLASS_A])
-    verdict = before_filtering(pod, known)
-    assert isinstance(verdict, Stopped)
-    assert (verdict.reason, verdict.pod_claim) == (StopReason.DEALLOCATION_REQUESTED, "e-asked")
-    verdict = before_filtering(pod, lookups(claim(name="free"), asked))
-    assert isinstance(verdict, Stopped)
-    assert (verdict.reason, verdict.pod_claim) == (StopReason.CLASS_MISSING, "e-free")
 
 
 # Claims
@@ -531,112 +385,6 @@ def test_reports_are_awaited_for_claims_of_drivers_only() -> None:
     assert answer(CLASSIC, BOTH, none_selected, PENDING) == (QUEUE, R.CONTEXT_CHANGED)
     found = wake_up(CLASSIC, change(None, reports(gpu=[])), PENDING)
     assert found.subject == "e-net"
-
-
-# Claims of other shapes
-
-
-@attrs.frozen
-class OldClaim(ResourceClaim):
-    """A claim of another API version."""
-
-    class_name: str = ""
-    immediate: bool = False
-
-
-@attrs.frozen
-class OldClass:
-    """What it names."""
-
-    name: str
-    metadata: ObjectMeta = attrs.field(factory=ObjectMeta)
-
-
-@attrs.frozen
-class OldClaims:
-    """A kind as its room would register it."""
-
-    classes: tuple[str, ...] = ()
-
-    def handles(self, claim: ResourceClaim) -> bool:
-        return isinstance(claim, OldClaim)
-
-    def by_driver(self, claim: ResourceClaim) -> bool:
-        return isinstance(claim, OldClaim) and claim.class_name.startswith("driver")
-
-    def immediate(self, claim: ResourceClaim) -> bool:
-        return isinstance(claim, OldClaim) and claim.immediate
-
-    def by_scheduler(self, claim: ResourceClaim) -> bool:
-        return bool(claim.metadata.finalizers)
-
-    def limit(self, claim: ResourceClaim) -> int:
-        return 1
-
-    def missing(self, claim: ResourceClaim) -> AllocationError | None:
-        assert isinstance(claim, OldClaim)
-        if not claim.class_name:
-            raise MissingClassNameError(str(claim.metadata.key), "")
-        if claim.class_name in self.classes:
-            return None
-        return AllocationError(str(claim.metadata.key), "")
-
-    def concerns(self, obj: object) -> bool:
-        return isinstance(obj, OldClass)
-
-    def changed(
-        self, claims: Sequence[ResourceClaim], old: object | None, new: object | None
-    ) -> WakeUp:
-        obj = new or old
-        assert isinstance(obj, OldClass)
-        names = [claim.class_name for claim in claims if isinstance(claim, OldClaim)]
-        return queue(R.CLASS_CHANGED) if obj.name in names else skip(R.OTHER_CLASS)
-
-
-def old_claim(name: str = "gpu", class_name: str = "c", **rest: Any) -> OldClaim:
-    return OldClaim(make_claim(name, uid=f"{name}-uid").metadata, class_name=class_name, **rest)
-
-
-def test_kinds_are_registered() -> None:
-    """Other claims come by a protocol; their objects have the rules of their kind."""
-    kinds = (OldClaims(classes=("c",)),)
-    known = lookups(old_claim(), claim(name="net"), kinds=kinds)
-    pod = pod_using("gpu", "net")
-    assert answer(pod, None, OldClass("c"), known) == (QUEUE, R.CLASS_CHANGED)
-    assert answer(pod, OldClass("d"), None, known) == (SKIP, R.OTHER_CLASS)
-    assert answer(pod_using("net"), None, OldClass("c"), known) == (SKIP, R.OTHER_CLASS)
-    with pytest.raises(UnexpectedEventError):
-        answer(pod, None, OldClass("c"), KNOWN)
-
-
-def test_kinds_say_who_allocates() -> None:
-    """Whose allocation it was, who allocates, and how many may share, is the kind's to say."""
-    kinds = (OldClaims(),)
-    of_driver = old_claim("gpu", "driver-c")
-    known = lookups(of_driver, kinds=kinds)
-    assert answer(POD, None, make_context(), known) == (SKIP, R.REPORT_INCOMPLETE)
-    assert not demand_of(POD, known).needs_devices
-    taken = old_claim("other", allocation=OURS)
-    assert answer(POD, taken, None, known) == (SKIP, R.OTHER_CLAIM)
-    ours = attrs.evolve(taken, metadata=attrs.evolve(taken.metadata, finalizers=("f",)))
-    assert answer(POD, ours, None, known) == (QUEUE, R.DEVICES_FREED)
-
-
-@pytest.mark.parametrize(
-    ("one", "reason"),
-    [
-        (old_claim("gpu", "driver-c", immediate=True), StopReason.IMMEDIATE),
-        (old_claim("gpu", "driver-c"), StopReason.PARAMETERS_MISSING),
-        (old_claim("gpu", "c", immediate=True), None),
-        (old_claim("gpu", ""), StopReason.INVALID),
-        (old_claim(allocation=OURS, reserved_for=consumers(1)), StopReason.FULL),
-        (old_claim(allocation=OURS), None),
-    ],
-)
-def test_kinds_say_what_is_missing(one: OldClaim, reason: StopReason | None) -> None:
-    """Immediate allocation, what must appear first, and errors, as the kind has it."""
-    verdict = before_filtering(POD, lookups(one, kinds=(OldClaims(classes=("c",)),)))
-    assert (verdict.reason if isinstance(verdict, Stopped) else None) is reason
 
 
 # Misuse
