@@ -301,12 +301,14 @@ def _damaged(c: Chooser, made: list[ResourceSlice]) -> list[ResourceSlice]:
     double = attrs.evolve(first, devices=(*first.devices, *first.devices[:1]))
     wrong = Device(name="wrong", consumes_counters=(DeviceCounterConsumption("no-set"),))
     far = attrs.evolve(_elsewhere(first), resource_slice_count=count + 1)
+    # Of two devices of one name the rules do not say whose counters an allocation holds.
+    twins = [attrs.evolve(device, consumes_counters=()) for device in first.devices]
     newer = attrs.evolve(_elsewhere(first), generation=2)
     differs = attrs.evolve(_elsewhere(first), resource_slice_count=9)
     return c.one_of(
         more,
         [*more, far],
-        [*more, attrs.evolve(far, devices=first.devices)],
+        [*more, attrs.evolve(far, devices=tuple(twins))],
         [*more, attrs.evolve(far, devices=(wrong,))],
         [double, *made[1:]],
         [attrs.evolve(first, devices=(*first.devices, wrong)), *made[1:]],
