@@ -74,9 +74,8 @@ def partial_apply(spec: ContextSpec, fields: list[str], manager: str) -> ApiRequ
         "apiVersion": "resource.k8s.io/v1alpha3",
         "kind": "PodSchedulingContext",
         "metadata": {"name": POD.name, "namespace": POD.namespace},
+        "spec": {name: full[name] for name in fields},
     }
-    if fields:
-        body["spec"] = {name: full[name] for name in fields}
     return POLICY.target(POD.metadata.key).apply(body, manager, force=True)
 
 

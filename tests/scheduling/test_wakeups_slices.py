@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from dra_core.allocator.results import Allocated, Outcome, Unsatisfiable
 from dra_core.api.core import ObjectMeta
+from dra_core.api.names import PoolId
 from dra_core.api.objects import (
     Device,
     DeviceTaint,
@@ -18,7 +19,7 @@ from dra_core.api.objects import (
 )
 from dra_core.errors import AllocationError
 from dra_core.inventory.taint_rules import apply_taint_rules
-from dra_core.scheduling.wakeups import wake_up
+from dra_core.scheduling.wakeups import wake_up, waker
 from dra_core.scheduling.wakeups_verdict import WakeReason, WakeUp, skip
 from dra_core.testing.problem import Problem
 from dra_core.testing.strategies import aspects_of, problems
@@ -200,6 +201,26 @@ def test_nothing_is_different() -> None:
     relabelled = attrs.evolve(THREE, metadata=ObjectMeta("s", resource_version="9"), raw={})
     assert change_of(THREE, relabelled) == (SKIP, R.UNCHANGED)
     assert change_of(THREE, relabelled, one=ALL) == (SKIP, R.UNCHANGED)
+
+
+def test_many_pods_are_asked_for_the_price_of_one() -> None:
+    """What does not depend on the pod is worked out once, whatever the pods wait for."""
+    looked_up: list[PoolId] = []
+    pods = [POD, pod_using("all"), pod_using("gpu", uid="other"), pod_using("gone")]
+    known = lookups(claim(), claim(everything("r"), name="all"))
+
+    def pool(wanted: PoolId) -> list[ResourceSlice]:
+        looked_up.append(wanted)
+        return [TWO]
+
+    known = attrs.evolve(known, pool=pool)
+    ask = waker(change(THREE, TWO), known)
+    answers = [ask(pod) for pod in pods]
+    assert looked_up == [THREE.pool_id]
+    assert answers == [wake_up(pod, change(THREE, TWO), known) for pod in pods]
+    assert [found.reason for found in answers] == [
+        R.CANNOT_HELP, R.SUPPLY_CHANGED, R.CANNOT_HELP, R.NOTHING_PENDING,
+    ]  # fmt: skip
 
 
 # The law: no lost wake-up

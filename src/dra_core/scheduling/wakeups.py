@@ -10,13 +10,15 @@ would leave a pod sleeping for ever.
 * ``pre_enqueue``, before the first attempt: are the pod's claims there at all?
 * ``before_filtering``: is there something that makes looking at nodes useless? Whatever
   that is, an event will say when it is over.
-* ``wake_up``: does this event change anything for the pod?
+* ``wake_up``: does this event change anything for the pod? ``waker`` asks for many pods.
 
 Events of claims come from the assume cache, with the objects as it saw them, and look-ups
 go to the same cache. Comparing what an informer showed would miss what was assumed in
 between (k/k#123698, k/k#124595).
 """
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from dra_core.api.core import Node, Pod
@@ -30,7 +32,8 @@ from dra_core.scheduling.assume_cache import CacheEvent
 from dra_core.scheduling.cycle_verdicts import PASSED, Stopped, StopReason, Verdict
 from dra_core.scheduling.errors import UnexpectedEventError
 from dra_core.scheduling.in_flight import DevicesFreed, InFlight
-from dra_core.scheduling.wakeups_demand import Lookups
+from dra_core.scheduling.wakeups_demand import Lookups, WakingKind
+from dra_core.scheduling.wakeups_slices import SliceChange
 from dra_core.scheduling.wakeups_verdict import WakeUp
 
 
@@ -101,38 +104,53 @@ def wake_up(pod: Pod, event: CacheEvent[Any] | DevicesFreed, lookups: Lookups) -
     ``event``: a change of an object as an ``AssumeCache`` tells it (for kinds without one,
     make a ``CacheEvent``), or that devices in flight became free. Raises
     ``UnexpectedEventError`` for an object of a kind that no rule is about. Cost: one look-up
-    per claim of the pod; for slices, linear in the slices of the pool.
+    per claim of the pod, some 20 µs; for slices, linear in the pool if devices were removed.
+    """
+    return waker(event, lookups)(pod)
+
+
+def waker(event: CacheEvent[Any] | DevicesFreed, lookups: Lookups) -> Callable[[Pod], WakeUp]:
+    """``wake_up`` for many pods: what does not depend on the pod is worked out once.
+
+    Ask it right away; what it found out does not follow the caches. Raises
+    ``UnexpectedEventError`` at once.
     """
     if isinstance(event, DevicesFreed):
-        return rules.devices_freed(pod, event.claim, lookups)
+        freed = event.claim
+        return lambda pod: rules.devices_freed(pod, freed, lookups)
     old, new = event.old, event.new
     for kind in lookups.kinds:
         if kind.concerns(old if new is None else new):
-            claims = [c for c in lookups.claims_of(pod).claims if kind.handles(c)]
-            return kind.changed(claims, old, new)
-    answer = _ruled(pod, old, new, lookups)
-    if answer is None:
+            return partial(_of_kind, kind, old, new, lookups)
+    rule = _rule(old, new, lookups)
+    if rule is None:
         raise UnexpectedEventError(*(type(obj).__name__ for obj in (old, new)))
-    return answer
+    return rule
 
 
-def _ruled(pod: Pod, old: object, new: object, lookups: Lookups) -> WakeUp | None:
-    """The answer of the rule for these objects, ``None`` if there is none."""
+def _of_kind(kind: WakingKind, old: object, new: object, lookups: Lookups, pod: Pod) -> WakeUp:
+    claims = [claim for claim in lookups.claims_of(pod).claims if kind.handles(claim)]
+    return kind.changed(claims, old, new)
+
+
+def _rule(old: object, new: object, lookups: Lookups) -> Callable[[Pod], WakeUp] | None:
+    """The rule for these objects, ``None`` if there is none."""
     match old, new:
         case None, None:
             return None
         case ((ResourceClaim() | None), (ResourceClaim() | None)):
-            return rules.claim_changed(pod, old, new, lookups)
+            return lambda pod: rules.claim_changed(pod, old, new, lookups)
         case ((Pod() | None), (Pod() | None)):
-            return rules.pod_changed(pod, old, new, lookups)
+            return lambda pod: rules.pod_changed(pod, old, new, lookups)
         case ((DeviceClass() | None), (DeviceClass() | None)):
-            return rules.class_changed(pod, old, new, lookups)
+            return lambda pod: rules.class_changed(pod, old, new, lookups)
         case ((ResourceSlice() | None), (ResourceSlice() | None)):
-            return rules.slice_changed(pod, old, new, lookups)
+            change = SliceChange(old, new, lookups.pool)
+            return lambda pod: rules.slice_changed(pod, change, lookups)
         case ((DeviceTaintRule() | None), (DeviceTaintRule() | None)):
-            return rules.taint_rule_changed(pod, old, new, lookups)
+            return lambda pod: rules.taint_rule_changed(pod, old, new, lookups)
         case ((Node() | None), (Node() | None)):
-            return rules.node_changed(pod, old, new)
+            return lambda pod: rules.node_changed(pod, old, new)
         case ((PodSchedulingContext() | None), (PodSchedulingContext() | None)):
-            return rules.context_changed(pod, old, new, lookups)
+            return lambda pod: rules.context_changed(pod, old, new, lookups)
     return None

@@ -9,13 +9,13 @@ an attempt in vain.
 import attrs
 
 from dra_core.api.core import Node, Pod
-from dra_core.api.objects import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice
+from dra_core.api.objects import DeviceClass, DeviceTaintRule, ResourceClaim
 from dra_core.api.scheduling_context import PodSchedulingContext
 from dra_core.claims.binding import same_allocation
 from dra_core.scheduling.extended_claim import is_special_claim_of
 from dra_core.scheduling.extended_resources import asked_for, offered_by
-from dra_core.scheduling.wakeups_demand import Lookups, PodDemand, demand_of, requested
-from dra_core.scheduling.wakeups_slices import difference_can_help, slice_difference
+from dra_core.scheduling.wakeups_demand import Lookups, demand_of, requested
+from dra_core.scheduling.wakeups_slices import SliceChange
 from dra_core.scheduling.wakeups_verdict import (
     WakeReason,
     WakeUp,
@@ -102,21 +102,14 @@ def class_changed(
     return skip(WakeReason.OTHER_CLASS)
 
 
-def slice_changed(
-    pod: Pod, old: ResourceSlice | None, new: ResourceSlice | None, lookups: Lookups
-) -> WakeUp:
+def slice_changed(pod: Pod, change: SliceChange, lookups: Lookups) -> WakeUp:
     """A resource slice was added, updated or deleted."""
     demand = demand_of(pod, lookups)
     if not demand.needs_devices:
         return skip(WakeReason.NOTHING_PENDING)
-    if old is None or new is None:
-        return queue(WakeReason.SUPPLY_CHANGED)
-    difference = slice_difference(old, new)
-    if difference.nothing:
+    if change.difference.nothing:
         return skip(WakeReason.UNCHANGED)
-    if demand.wants_all:
-        return queue(WakeReason.SUPPLY_CHANGED)
-    if difference_can_help(difference, old, new, lookups.pool(new.pool_id)):
+    if demand.wants_all or change.can_help:
         return queue(WakeReason.SUPPLY_CHANGED)
     return skip(WakeReason.CANNOT_HELP)
 
@@ -129,17 +122,12 @@ def taint_rule_changed(
     if not demand.needs_devices:
         return skip(WakeReason.NOTHING_PENDING)
     if old is None:
-        # More taints; see slices.
-        return _all_or_skip(demand)
+        # More taints, see slices.
+        wants_all = demand.wants_all
+        return queue(WakeReason.SUPPLY_CHANGED) if wants_all else skip(WakeReason.CANNOT_HELP)
     if new is not None and (old.device_selector, old.taint) == (new.device_selector, new.taint):
         return skip(WakeReason.UNCHANGED)
     return queue(WakeReason.SUPPLY_CHANGED)
-
-
-def _all_or_skip(demand: PodDemand) -> WakeUp:
-    if demand.wants_all:
-        return queue(WakeReason.SUPPLY_CHANGED)
-    return skip(WakeReason.CANNOT_HELP)
 
 
 def node_changed(pod: Pod, old: Node | None, new: Node | None) -> WakeUp:

@@ -10,7 +10,8 @@ that was and stays complete and valid. Removing a device may make an invalid poo
 and removing one that consumes counters gives them back if it is in use.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
 
 import attrs
 
@@ -77,25 +78,37 @@ def _includes(taints: Sequence[DeviceTaint], others: Sequence[DeviceTaint]) -> b
     return all(taint in taints for taint in others)
 
 
-def difference_can_help(
-    difference: SliceDifference,
-    old: ResourceSlice,
-    new: ResourceSlice,
-    pool: Iterable[ResourceSlice],
-) -> bool:
-    """Whether the difference may help a pod of which no request asks for all devices.
+@attrs.frozen
+class SliceChange:
+    """A change of one slice; what does not depend on the pod is worked out once, when asked.
 
-    ``pool`` are the slices of the pool as known now, of all generations; nothing known
+    ``pool`` finds the slices of a pool as known now, of all generations; nothing known
     counts as an incomplete pool.
     """
-    if difference.grows:
-        return True
-    if not difference.removed:
-        return False
-    if any(device.consumes_counters for device in difference.removed):
-        return True
-    others = [slice_ for slice_ in pool if slice_.name != new.name]
-    return not (_is_sound([*others, old], old) and _is_sound([*others, new], new))
+
+    old: ResourceSlice | None
+    new: ResourceSlice | None
+    pool: Callable[[PoolId], Iterable[ResourceSlice]]
+
+    @cached_property
+    def difference(self) -> SliceDifference:
+        """What is different. A whole slice that comes or goes may always help."""
+        if self.old is None or self.new is None:
+            return _GROWS
+        return slice_difference(self.old, self.new)
+
+    @cached_property
+    def can_help(self) -> bool:
+        """Whether it may help a pod of which no request asks for all devices."""
+        old, new, difference = self.old, self.new, self.difference
+        if difference.grows or old is None or new is None:
+            return True
+        if not difference.removed:
+            return False
+        if any(device.consumes_counters for device in difference.removed):
+            return True
+        others = [slice_ for slice_ in self.pool(new.pool_id) if slice_.name != new.name]
+        return not (_is_sound([*others, old], old) and _is_sound([*others, new], new))
 
 
 def _is_sound(slices: Sequence[ResourceSlice], one: ResourceSlice) -> bool:
