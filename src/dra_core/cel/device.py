@@ -54,8 +54,11 @@ class Devices:
 
         Such a device makes every expression fail. Cost: linear in the attributes.
         """
-        for attribute in device.attributes.values():
-            if attribute[0] not in PLAIN_KINDS:
+        known = self._versions
+        for kind, value in device.attributes.values():
+            if kind not in PLAIN_KINDS and (
+                kind != "version" or value.__class__ is not str or value not in known
+            ):
                 break
         else:
             return
