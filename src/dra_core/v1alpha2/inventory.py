@@ -69,6 +69,7 @@ class NamedInventory:
         self._reader = InstanceReader()
         self._ids: dict[str, PlaceId] = {}
         self._slices: dict[PlaceId, dict[str, tuple[InstanceView, ...]]] = {}
+        # Forgotten with every change; made again when somebody looks.
         self._places: dict[PlaceId, Place] = {}
         for one in slices:
             self.put(one)
@@ -87,6 +88,7 @@ class NamedInventory:
         views = tuple([self._reader.view(instance) for instance in resource_slice.instances])
         self._ids[name] = place_id
         self._slices.setdefault(place_id, {})[name] = views
+        self._places.pop(place_id, None)
 
     def remove(self, name: str) -> None:
         """Remove the slice of that name; none is fine."""
@@ -94,7 +96,6 @@ class NamedInventory:
         if place_id is None:
             return
         self.revision += 1
-        # Outdated by every change; made again when somebody looks.
         self._places.pop(place_id, None)
         slices = self._slices[place_id]
         del slices[name]

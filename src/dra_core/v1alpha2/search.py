@@ -11,13 +11,14 @@ order and instances in order, the node's own before the others.
 
 Until the first dead end the search just descends. Then it asks whether the requests can
 be met at all if blocks may be torn apart: that is a matching of requests and instances,
-and if there is none it names the requests that compete. From then on a pick counts only if
-the requests after it can still be matched, given that the rest of its block stays at its
-place. Where instances are at one place only, this test is exact, and no pick is ever
-taken back twice. Otherwise two more things keep the work small: an instance that serves
-the same requests as one that failed fails too, and at the beginning of a block only the
-numbers of instances of each sort matter, so that a state that led nowhere is not tried
-again. None of this leaves out a subtree with a solution.
+and if there is none it names the requests that compete. Otherwise it begins anew with that
+matching at hand: a pick counts only if the matching of the requests after it can be mended,
+the rest of its block staying at its place. Where instances are at one place only, this test
+is exact, and no pick is ever taken back. Where there are two, it may not be, and two more
+things keep the work small: an instance that serves the same requests as one that failed
+fails too, and at the beginning of a block only the numbers of instances of each sort
+matter, so that a state that led nowhere is not tried again. None of this leaves out a
+subtree with a solution.
 
 A selector that fails on an instance ends the search where a plain search would meet that
 instance, so with such instances around nothing is left out at all.
@@ -26,6 +27,8 @@ Steps. One for each instance tried and for each request looked at by the matchin
 """
 
 from collections.abc import Iterator, Sequence
+from functools import reduce
+from operator import or_
 from typing import Final, NamedTuple
 
 import attrs
@@ -66,6 +69,9 @@ class Refuted:
 
 NO_SINGLE_REASON: Final = Refuted(())
 
+EVERYWHERE: Final = -1
+"""The mask of all instances."""
+
 
 class _Frame:
     """One request; ``rest`` is still to be tried, ``pick`` is taken now (0: nothing is)."""
@@ -88,21 +94,34 @@ class Search:
         self._requests = requests
         self._own = own
         self._meter = meter
-        self._masks = [request.matching for request in requests]
         self._may_fail = any(request.failing for request in requests)
+        used = reduce(or_, (request.matching for request in requests), 0)
+        self._is_exact = not used & own or not used & ~own
         self._taken = 0
-        self._proving = False
-        # For every request an instance it may get: a matching, or the remains of one.
-        self._hints = [0] * len(requests)
+        # After the first dead end; see ``Matching`` for what it always holds.
+        self._matching: Matching | None = None
         self._columns: dict[int, int] = {}
         self._sorts: dict[int, list[int]] = {}
         self._dead: set[object] = set()
 
     def run(self) -> Found | Refuted | Failed:
         """The first solution, or why there is none, or the selector that failed."""
+        found = self._descend()
+        if found is not NO_SINGLE_REASON or self._may_fail:
+            return found
+        self._taken = 0
+        matching = Matching([request.matching for request in self._requests], self._meter)
+        refuted = matching.make()
+        if refuted is not None:
+            return refuted
+        self._matching = matching
+        return self._descend()
+
+    def _descend(self) -> Found | Refuted | Failed:
+        """Depth first; without a matching only until a dead end, if nothing can fail."""
         if not self._requests:
             return Found(())
-        frames = [self._open(0, -1)]
+        frames = [self._open(0, EVERYWHERE)]
         while frames:
             frame, request = frames[-1], len(frames) - 1
             taken = self._take(request, frame)
@@ -110,9 +129,10 @@ class Search:
                 return taken
             if not taken:
                 frames.pop()
-                refuted = self._dead_end(frame)
-                if refuted is not None:
-                    return refuted
+                if frame.key is not None:
+                    self._dead.add(frame.key)
+                if self._matching is None and not self._may_fail:
+                    break
             elif len(frames) == len(self._requests):
                 return Found(tuple(frame.pick.bit_length() - 1 for frame in frames))
             else:
@@ -124,22 +144,28 @@ class Search:
     def _open(self, request: int, place: int) -> _Frame:
         wanted = self._requests[request]
         rest = (wanted.matching | wanted.failing) & place & ~self._taken
-        key = self._state(request) if self._proving and place == -1 else None
+        key = None
+        if self._matching is not None and place == EVERYWHERE and not self._is_exact:
+            key = self._state(request)
         return _Frame(0 if key in self._dead else rest, key)
 
     def _place_after(self, request: int, pick: int) -> int:
         """Where the request after this one may look, given its pick."""
         if self._requests[request + 1].block != self._requests[request].block:
-            return -1
+            return EVERYWHERE
+        return self._place_of(pick)
+
+    def _place_of(self, pick: int) -> int:
         return self._own if pick & self._own else ~self._own
 
     def _take(self, request: int, frame: _Frame) -> bool | Failed:
         """Take the next instance that will do; False if there is none left."""
-        rest = frame.rest
+        rest, matching = frame.rest, self._matching
         if frame.pick:
             self._taken ^= frame.pick
-            if self._proving:
-                rest &= ~self._equals(request, frame.pick)
+            if matching is not None:
+                matching.give_back(request, frame.pick)
+                rest &= ~self._equals(request, frame.pick, rest)
             frame.pick = 0
         failing = self._requests[request].failing
         while rest:
@@ -148,102 +174,26 @@ class Search:
             self._meter.step()
             if low & failing:
                 return Failed(request, low.bit_length() - 1)
-            self._taken |= low
-            if not self._proving or self._can_go_on(request, low):
+            if matching is None or matching.take(request, low, *self._rest_of_block(request, low)):
+                self._taken |= low
                 frame.rest, frame.pick = rest, low
                 return True
-            self._taken ^= low
-            rest &= ~self._equals(request, low)
+            rest &= ~self._equals(request, low, rest)
         return False
 
-    def _dead_end(self, frame: _Frame) -> Refuted | None:
-        if self._may_fail:
-            return None
-        if self._proving:
-            if frame.key is not None:
-                self._dead.add(frame.key)
-            return None
-        self._proving = True
-        taken, self._taken = self._taken, 0
-        refuted = self._match(0, -1, 0)
-        self._taken = taken
-        return refuted
+    def _rest_of_block(self, request: int, pick: int) -> tuple[int, int]:
+        """Where the requests of the block that come after this one end, and their place."""
+        end, block = request + 1, self._requests[request].block
+        while end < len(self._requests) and self._requests[end].block == block:
+            end += 1
+        return end, self._place_of(pick)
 
     # --- what is left out --------------------------------------------------------------
 
-    def _can_go_on(self, request: int, pick: int) -> bool:
-        following = request + 1
-        if following == len(self._requests):
-            return True
-        end = following
-        block = self._requests[request].block
-        while end < len(self._requests) and self._requests[end].block == block:
-            end += 1
-        place = self._own if pick & self._own else ~self._own
-        return self._match(following, place, end) is None
-
-    def _match(self, start: int, place: int, end: int) -> Refuted | None:
-        """Match the requests from ``start`` on; those before ``end`` at ``place`` only.
-
-        The hints are mended, not made anew: after one more pick few of them are wrong.
-        """
-        masks = {
-            request: self._masks[request] & ~self._taken & (place if request < end else -1)
-            for request in range(start, len(self._masks))
-        }
-        owners: dict[int, int] = {}
-        without = []
-        for request, mask in masks.items():
-            hint = self._hints[request]
-            if hint & mask and hint not in owners:
-                owners[hint] = request
-            else:
-                without.append(request)
-        for request in without:
-            refuted = self._augment(request, masks, owners)
-            if refuted is not None:
-                return refuted
-        for instance, request in owners.items():
-            self._hints[request] = instance
-        return None
-
-    def _augment(
-        self, request: int, masks: dict[int, int], owners: dict[int, int]
-    ) -> Refuted | None:
-        """Find an instance for a request, moving others if that helps."""
-        queue = [request]
-        wanted_by: dict[int, int] = {}
-        seen = 0
-        for one in queue:
-            self._meter.step()
-            for low in _bits(masks[one] & ~seen):
-                seen |= low
-                wanted_by[low] = one
-                if low in owners:
-                    queue.append(owners[low])
-                    continue
-                self._move(request, low, wanted_by, owners)
-                return None
-        return Refuted(tuple(sorted(queue)), seen.bit_count())
-
-    def _move(
-        self, request: int, free: int, wanted_by: dict[int, int], owners: dict[int, int]
-    ) -> None:
-        """Give the free instance to who wants it, its former one to the next, and so on."""
-        had = {owner: instance for instance, owner in owners.items()}
-        while True:
-            owner = wanted_by[free]
-            owners[free] = owner
-            if owner == request:
-                return
-            free = had[owner]
-
-    def _equals(self, request: int, pick: int) -> int:
+    def _equals(self, request: int, pick: int, among: int) -> int:
         """Instances at the same place that serve the same requests from this one on."""
-        if self._may_fail:
-            return pick
         sort = self._sort(request, pick)
-        return sum(low for low in self._all_columns() if self._sort(request, low) == sort)
+        return sum(low for low in _bits(among) if self._sort(request, low) == sort)
 
     def _sort(self, request: int, instance: int) -> tuple[bool, int]:
         return bool(instance & self._own), self._all_columns()[instance] >> request
@@ -251,8 +201,8 @@ class Search:
     def _all_columns(self) -> dict[int, int]:
         """By instance the mask of the requests that it serves."""
         if not self._columns:
-            for request, mask in enumerate(self._masks):
-                for low in _bits(mask):
+            for request, wanted in enumerate(self._requests):
+                for low in _bits(wanted.matching):
                     self._columns[low] = self._columns.get(low, 0) | 1 << request
         return self._columns
 
@@ -266,6 +216,94 @@ class Search:
                 grouped[sort] = grouped.get(sort, 0) | low
             sorts = self._sorts[request] = list(grouped.values())
         return request, *[(mask & ~self._taken).bit_count() for mask in sorts]
+
+
+class Matching:
+    """An instance for each request that has no pick yet, all different.
+
+    Instances that are taken belong to no request here. So after every call the requests
+    without a pick could all be met, if only their blocks may be torn apart.
+    """
+
+    def __init__(self, masks: Sequence[int], meter: Meter) -> None:
+        self._masks = masks
+        self._meter = meter
+        self._taken = 0
+        self._instances = [0] * len(masks)
+        self._owners: dict[int, int] = {}
+
+    def make(self) -> Refuted | None:
+        """Match all requests, or say which ones compete."""
+        for request, mask in enumerate(self._masks):
+            if not mask:
+                return Refuted((request,), 0)
+        for request in range(len(self._masks)):
+            refuted = self._augment(request, 0, EVERYWHERE)
+            if refuted is not None:
+                return refuted
+        return None
+
+    def take(self, request: int, pick: int, end: int, place: int) -> bool:
+        """Give a request its pick for good, and mend the rest.
+
+        The requests after it and before ``end`` have to be met at ``place``. False, and
+        nothing changed, if that cannot be.
+        """
+        before, owners = self._instances.copy(), self._owners.copy()
+        self._forget(request)
+        self._taken |= pick
+        homeless = [] if pick not in self._owners else [self._owners[pick]]
+        homeless += [
+            other
+            for other in range(request + 1, end)
+            if self._instances[other] & ~place and other not in homeless
+        ]
+        for other in homeless:
+            self._forget(other)
+        for other in homeless:
+            if self._augment(other, end, place) is not None:
+                self._instances, self._owners = before, owners
+                self._taken ^= pick
+                return False
+        return True
+
+    def give_back(self, request: int, pick: int) -> None:
+        """A request has no pick any more; it keeps the instance as one that it could get."""
+        self._taken ^= pick
+        self._instances[request] = pick
+        self._owners[pick] = request
+
+    def _forget(self, request: int) -> None:
+        instance = self._instances[request]
+        if instance:
+            del self._owners[instance]
+        self._instances[request] = 0
+
+    def _augment(self, request: int, end: int, place: int) -> Refuted | None:
+        """Find an instance for a request, moving others if that helps."""
+        queue = [request]
+        wanted_by: dict[int, int] = {}
+        seen = self._taken
+        for one in queue:
+            self._meter.step()
+            for low in _bits(self._masks[one] & ~seen & (place if one < end else EVERYWHERE)):
+                seen |= low
+                wanted_by[low] = one
+                if low in self._owners:
+                    queue.append(self._owners[low])
+                    continue
+                self._move(low, wanted_by)
+                return None
+        return Refuted(tuple(sorted(queue)), len(wanted_by))
+
+    def _move(self, free: int, wanted_by: dict[int, int]) -> None:
+        """Give a free instance to who wants it, its former one to the next, and so on."""
+        while free:
+            request = wanted_by[free]
+            former = self._instances[request]
+            self._instances[request] = free
+            self._owners[free] = request
+            free = former
 
 
 def _bits(mask: int) -> Iterator[int]:
