@@ -55,6 +55,12 @@ def test_contention() -> None:
     assert faulty.send(POD.create(body))[0] == 201  # nothing there to change
 
 
+def test_reads_have_no_conflicts() -> None:
+    """Only a write can be refused as a conflict."""
+    server, _ = world()
+    assert FaultyServer(server, script([Fault.CONFLICT])).send(POD.get())[0] == 200
+
+
 def test_restart() -> None:
     """After a restart the server remembers only what follows."""
     server, _ = world()

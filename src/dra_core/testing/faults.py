@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
 from typing import Any, Protocol
 
-from dra_core.api.request import ApiRequest
+from dra_core.api.request import ApiRequest, Verb
 from dra_core.testing.api_server import ApiServer
 from dra_core.testing.server_answers import failure
 
@@ -20,7 +20,7 @@ class Fault(StrEnum):
     LOST_REQUEST = "the request never arrives; there is no answer"
     LOST_ANSWER = "the request is carried out; there is no answer"
     CONTENTION = "somebody changes the object just before"
-    CONFLICT = "409, and nothing is written"
+    CONFLICT = "409 to a write, and nothing is written"
     TOO_MANY = "429, and nothing is written"
     UNAVAILABLE = "503, and nothing is written"
     HIDDEN = "the request is carried out; something in front of the server answers 503"
@@ -86,6 +86,8 @@ class FaultyServer:
         fault = self.source(request)
         if fault is Fault.LOST_REQUEST:
             return None, None
+        if fault is Fault.CONFLICT and request.verb is Verb.GET:
+            fault = None
         if fault is not None and fault in _REFUSALS:
             code = _REFUSALS[fault]
             return code, failure(code, fault.value)
