@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from typing import Any
 
 import attrs
 import pytest
@@ -10,9 +11,17 @@ from dra_core.api.core import NodeSelector, NodeSelectorRequirement, NodeSelecto
 from dra_core.api.objects import FINALIZER, ResourceClaim
 from dra_core.api.request import ApiRequest
 from dra_core.api.wire import encode
-from dra_core.claims.binding import Impossible, ImpossibleReason, RetryLater, RetryReason
-from dra_core.scheduling.cycle import PodCycle
+from dra_core.claims.binding import (
+    BindingPlan,
+    Impossible,
+    ImpossibleReason,
+    RetryLater,
+    RetryReason,
+)
+from dra_core.scheduling.cycle import PodCycle, release_pod
 from dra_core.scheduling.cycle_claims import CycleSettings
+from dra_core.scheduling.cycle_kinds import ClaimForm
+from dra_core.scheduling.cycle_structured import StructuredClaims
 from dra_core.scheduling.cycle_table import CycleState
 from dra_core.scheduling.cycle_verdicts import Stopped, StopReason, TroubleKind
 from dra_core.scheduling.errors import ClaimInFlightError, DevicesTakenError, PoolsChangedError
@@ -357,6 +366,142 @@ def test_unclear_writes_of_another_pod_keep_others_out(site: Site) -> None:
     verdict = other.pre_filter(NOW)
     assert isinstance(verdict, Stopped)
     assert verdict.reason is StopReason.IN_FLIGHT
+
+
+def unclear(site: Site, *, happened: bool) -> None:
+    """An attempt of POD whose write got no clear answer, undone."""
+    cycle = site.reserved(POD)
+    write = Fault.LOST_ANSWER if happened else Fault.LOST_REQUEST
+    site.line.source = script([None, write, *([Fault.UNAVAILABLE] * 9)])
+    site.drive(cycle, cycle.pre_bind(NOW))
+    site.drive(cycle, cycle.unreserve())
+    site.line.source = script(())
+    assert site.in_use() == ["a1"]
+
+
+def test_the_cache_tells_what_became_of_an_unclear_write(site: Site) -> None:
+    """Once the cache shows the allocation, nothing is in flight any more."""
+    unclear(site, happened=True)
+    site.show()
+    assert len(site.tracker.in_flight()) == 1
+    cycle = site.filtered(POD)
+    assert site.tracker.in_flight() == ()
+    assert fitting(cycle) == ["node-1"]
+    assert site.in_use() == ["a1"]
+
+
+def test_the_pod_is_deleted_after_an_unclear_write(site: Site) -> None:
+    """Nobody goes on with what it left in flight: the host gives it back."""
+    unclear(site, happened=False)
+    release_pod(site.tracker, "other-uid")
+    assert site.in_use() == ["a1"]
+    release_pod(site.tracker, "pod-uid")
+    assert site.in_use() == []
+    assert site.tracker.in_flight() == ()
+
+
+@pytest.mark.parametrize("happened", [True, False])
+@pytest.mark.parametrize("then", ["nothing", "other devices", "deleted", "unreadable"])
+def test_reading_what_became_of_an_unclear_write(site: Site, happened: bool, then: str) -> None:
+    """No node fits any more: the claim is read, and what is in flight is settled by that."""
+    unclear(site, happened=happened)
+    site.nodes["node-1"] = attrs.evolve(
+        site.nodes["node-1"], metadata=attrs.evolve(site.nodes["node-1"].metadata, name="gone")
+    )
+    cycle = site.filtered(POD)
+    assert fitting(cycle) == []
+    if then == "other devices":
+        seed_allocated(site, with_devices(claim("c"), in_use.device("a2", "node-1", build.DRIVER)))
+    if then == "deleted":
+        site.server.unseed("resourceclaims", "default", "c")
+    if then == "unreadable":
+        request = cycle.post_filter()
+        assert request is not None
+        assert cycle.answered(200, {"metadata": []}) is None
+        kinds = [trouble.kind for trouble in cycle.troubles]
+        assert kinds == [TroubleKind.UNREADABLE, TroubleKind.READ]
+        assert site.in_use() == ["a1"]
+        return
+    site.drive(cycle, cycle.post_filter())
+    assert cycle.verdict == Stopped(StopReason.READ_AGAIN, "c", retry=True)
+    assert site.tracker.in_flight() == ()
+    known = {"nothing": ["a1"] if happened else [], "other devices": ["a2"], "deleted": []}
+    assert site.in_use() == known[then]
+
+
+def test_a_reservation_that_may_have_been_written_is_removed(site: Site) -> None:
+    """A reservation whose answer was lost does not stay behind."""
+    first = site.bound(POD)
+    site.show()
+    cycle = site.reserved(pod("c", name="other"))
+    site.line.source = script([Fault.LOST_ANSWER, *([Fault.UNAVAILABLE] * 9)])
+    site.drive(cycle, cycle.pre_bind(NOW))
+    assert {entry.uid for entry in site.stored("c").reserved_for} == {"pod-uid", "other-uid"}
+    site.line.source = script(())
+    site.drive(cycle, cycle.unreserve())
+    assert {entry.uid for entry in site.stored("c").reserved_for} == {"pod-uid"}
+    assert is_in(first, CycleState.BINDABLE)
+
+
+def test_answers_that_the_cache_cannot_store(site: Site) -> None:
+    """An answer without a version that can be read is reported; the informer will tell."""
+    cycle = site.reserved(POD)
+    first = cycle.pre_bind(NOW)
+    assert first is not None
+    status, body = site.server.send(first)
+    body["metadata"]["resourceVersion"] = "x7"
+    second = cycle.answered(status, body)
+    assert second is not None
+    assert [trouble.kind for trouble in cycle.troubles] == [TroubleKind.NOT_ASSUMED]
+    site.show()
+    site.drive(cycle, second)
+    assert is_in(cycle, CycleState.BINDABLE)
+
+
+def test_a_bug_in_the_host_leaves_a_cycle_that_can_be_undone(site: Site) -> None:
+    """Whatever is raised on the way reaches the host, and unreserve is possible."""
+
+    class Broken(StructuredClaims):
+        @property
+        def form(self) -> ClaimForm:
+            raise RuntimeError("host")
+
+    kind = Broken(site.source.take())
+    cycle = site.filtered(POD, kinds=[kind])
+    cycle.reserve("node-1")
+    request = cycle.pre_bind(NOW)
+    while request is not None:
+        status, body = site.line.send(request)
+        request = cycle.answered(status, body)
+    with pytest.raises(RuntimeError, match="host"):
+        cycle.unreserve()
+    assert is_in(cycle, CycleState.OVER)
+
+
+def test_an_error_in_pre_bind_leaves_a_broken_cycle(site: Site) -> None:
+    """The same in pre-bind: the attempt is broken, not stuck."""
+
+    class Broken(StructuredClaims):
+        def binding_plan(self, *_args: Any, **_options: Any) -> BindingPlan:
+            raise RuntimeError("host")
+
+    cycle = site.filtered(POD, kinds=[Broken(site.source.take())])
+    cycle.reserve("node-1")
+    with pytest.raises(RuntimeError, match="host"):
+        cycle.pre_bind(NOW)
+    verdict = stop_of(cycle)
+    assert verdict.reason is StopReason.INVALID
+    assert cycle.unreserve() is None
+    assert site.in_use() == []
+
+
+def test_a_claim_without_a_version_cannot_be_guarded(site: Site) -> None:
+    """A copy that lacks what guards a change is an error of this attempt."""
+    bare = attrs.evolve(claim("bare"), metadata=attrs.evolve(claim("bare").metadata, uid=""))
+    site.claims.observe(at(bare, 5))
+    cycle = site.reserved(pod("bare"))
+    site.drive(cycle, cycle.pre_bind(NOW), checked=False)
+    assert is_in(cycle, CycleState.BROKEN)
 
 
 def test_an_unreadable_answer_is_no_answer(site: Site) -> None:

@@ -337,6 +337,16 @@ class PodCycle:
         return self._request
 
 
+def release_pod(tracker: ClaimTracker, pod_uid: str) -> None:
+    """A pod is gone: give back what its attempts have left in flight.
+
+    Call it when a pod was deleted, or is bound by somebody else: an attempt that does not
+    know whether a write happened leaves its devices taken for the next one.
+    """
+    for entry in tracker.in_flight():
+        tracker.release(entry.uid, pod_uid)
+
+
 def _ending(steps: Steps[None], verdict: Verdict) -> Steps[Verdict | None]:
     """Steps that have no verdict of their own."""
     yield from steps

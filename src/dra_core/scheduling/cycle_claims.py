@@ -189,9 +189,8 @@ class ClaimGathering:
         consumer = consumer_reference(self.pod, entry, self.group)
         held = HeldClaim((answer.pod_claim,), kind, claim, consumer, claim.allocation)
         try:
-            if claim.allocation is None:
-                self._join(held)
-            elif self.settings.binding_conditions:
+            self._join(held)
+            if claim.allocation is not None and self.settings.binding_conditions:
                 held.unusable = self._unusable(claim, now)
             if held.allocation is not None:
                 held.matcher = _matcher(held.allocation)
@@ -202,9 +201,14 @@ class ClaimGathering:
     def _join(self, held: HeldClaim) -> None:
         """Use what is in flight for the claim, which this pod may share, as its allocation."""
         pending = self.tracker.pending(held.uid)
-        if pending is not None:
+        own = pending is not None and self.pod.metadata.uid in pending.users
+        if held.claim.allocation is not None:
+            if own:
+                # An earlier attempt did not know whether its write happened: now it is known.
+                self.tracker.succeeded(held.uid, held.claim)
+        elif pending is not None:
             held.allocation, held.is_new, held.in_flight = pending.allocation, True, True
-            held.maybe_written = self.pod.metadata.uid in pending.users
+            held.maybe_written = own
 
     def _unusable(
         self, claim: ResourceClaim, now: datetime

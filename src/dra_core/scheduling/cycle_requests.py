@@ -111,6 +111,7 @@ def bind_claim(
     if newest is None or held.allocation is None:
         replaced = around.tracker.cache.find(held.claim.metadata.key) is not None
         why = ImpossibleReason.OTHER_INCARNATION if replaced else ImpossibleReason.GONE
+        held.maybe_written = False
         return _lost(held, Impossible(why))
     plan = held.kind.binding_plan(
         newest,
@@ -155,15 +156,18 @@ def _note(around: Surroundings, held: HeldClaim, binding: ClaimBinding) -> None:
 
 def _outcome(around: Surroundings, held: HeldClaim, binding: ClaimBinding) -> Stopped | None:
     outcome = binding.outcome
+    # A copy that was read in this attempt is newer than any earlier write.
+    held.maybe_written = held.maybe_written and not binding.from_server
     if isinstance(outcome, Impossible):
         return _lost(held, outcome)
     if isinstance(outcome, RetryLater):
-        held.maybe_written = outcome.may_have_happened and held.is_new
+        held.maybe_written |= outcome.may_have_happened and held.is_new
         held.maybe_reserved = outcome.may_have_happened or outcome.undo_failed
         return Stopped(StopReason.NOT_BOUND, held.entry, retry=True, cause=outcome)
     # Bound, perhaps with an allocation that another scheduler made and that suits the node,
     # or that another pod of the gang has written: nothing is in flight any more.
     held.claim, held.allocation, held.is_new = binding.claim, binding.claim.allocation, False
+    held.maybe_written = False
     around.succeeded(held.uid, binding.claim)
     return None
 
