@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import attrs
 
-from benchmarks import adapter, bounds, cluster, measure, problems
+from benchmarks import adapter, bounds, cluster, measure, named_resources, problems
 
 LARGE = "cluster-5000"
 
@@ -153,6 +153,18 @@ def _all_nodes(problem: problems.Problem) -> Iterator[Figure]:
         yield Figure(label, ratio, bound)
 
 
+def older_version() -> list[Figure]:
+    """Filter pods with named resources (v1alpha2) on all nodes; print the figures."""
+    figures = [
+        Figure(found.label, found.seconds, named_resources.BOUND_S, " s")
+        for found in named_resources.filterings()
+    ]
+    print()
+    for figure in figures:
+        print(figure)
+    return figures
+
+
 def main(arguments: Sequence[str]) -> int:
     """Measure and print; 1 when an outcome is wrong."""
     parser = argparse.ArgumentParser(prog="benchmarks.run", description=__doc__)
@@ -164,6 +176,8 @@ def main(arguments: Sequence[str]) -> int:
         parser.error(f"no such problem: {', '.join(unknown)}")
     rows = single_calls(wanted, options.rounds)
     figures = large_problem() if LARGE in wanted else []
+    if not options.problems:
+        figures += older_version()
     wrong = [item.name for item in rows if item.verdict.startswith("WRONG")]
     over = sum(item.verdict.startswith("over") for item in rows)
     over += sum(figure.over for figure in figures)

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from benchmarks import adapter, bounds, cluster, measure, problems, run
+from benchmarks import adapter, bounds, cluster, measure, named_resources, problems, run
 
 ALLOCATED = adapter.Answer("allocated", 10)
 
@@ -82,3 +82,10 @@ def test_nodes_of_the_large_problem() -> None:
     problem = next(item for item in problems.read_problems() if item["id"] == run.LARGE)
     assert len(cluster.node_names(problem)) == 5_000
     assert sum(len(item["spec"]["devices"]) for item in problem["slices"]) == 40_000
+
+
+def test_pods_with_named_resources(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The pods fit where their figures say, whatever the size of the cluster."""
+    monkeypatch.setattr(named_resources, "NODES", 14)
+    fitting = [found.fitting for found in named_resources.filterings()]
+    assert fitting == [14, 12, 0]

@@ -75,10 +75,10 @@ class InstanceView:
     has no value, or a malformed version.
     """
 
-    __slots__ = ("fault", "instance", *TYPES)
+    __slots__ = ("fault", "name", *TYPES)
 
     def __init__(self, instance: Instance) -> None:
-        self.instance = instance
+        self.name = instance.name
         self.fault = ""
         for name in TYPES:
             setattr(self, name, {})
@@ -87,11 +87,6 @@ class InstanceView:
         """The attributes of one type, by name."""
         values: Mapping[str, Value] = getattr(self, name)
         return values
-
-    @property
-    def name(self) -> str:
-        """The instance's name."""
-        return self.instance.name
 
 
 class InstanceReader:
