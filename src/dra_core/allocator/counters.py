@@ -56,7 +56,7 @@ class PoolCounters:
         self.uses = {
             device.name: amounts(device.consumes_counters)
             for stored in pool.members
-            if stored.flags.consuming
+            if stored.look().consuming
             for device in stored.slice.devices
             if device.consumes_counters
         }

@@ -49,14 +49,15 @@ class SelectorUse(NamedTuple):
     expression: str
 
 
-@attrs.frozen(eq=False)
+@attrs.define(eq=False)
 class Alternative:
     """One way to satisfy a request: ``exactly``, or one entry of ``firstAvailable``.
 
     ``name`` is the request's, ``main/sub`` for a subrequest. ``constraints`` are
     places in ``Plan.constraints`` that apply. ``match_key`` are the expressions of all
     selectors, ``static_key`` everything of the request that a device is checked against.
-    Compared by identity: it serves as a key.
+    Compared by identity: it serves as a key. (Nobody changes it; a frozen class takes twice
+    as long to make, and a plan makes one of these for every request.)
     """
 
     claim: int
@@ -78,7 +79,7 @@ class Alternative:
         return self.every and bool(self.constraints)
 
 
-@attrs.frozen(eq=False)
+@attrs.define(eq=False)
 class Request:
     """A request in search order. ``claim`` is the place of its claim."""
 
@@ -148,6 +149,8 @@ class Planner:
         self._classes = classes
         self._features = features
         self._keys: dict[object, object] = {}
+        self._selectors: dict[str, tuple[SelectorUse, ...]] = {}
+        """Of each class, in order."""
 
     def plan(self, claims: Sequence[ResourceClaim]) -> Plan:
         """Lay out the claims. Cost: linear in their requests and constraints."""
@@ -222,19 +225,22 @@ class Planner:
             raise FeatureDisabledError(label, name, "ConsumableCapacity", "capacity")
         if admin is not None and not self._features.admin_access:
             raise FeatureDisabledError(label, name, "AdminAccess", "adminAccess")
-        own = tuple(_selector_uses(label, name, "", detail.selectors))
+        own: tuple[SelectorUse, ...] = ()
+        if detail.selectors:
+            own = tuple(_selector_uses(label, name, "", detail.selectors))
         if not detail.device_class_name:
             raise MissingClassNameError(label, name)
         device_class = self._classes.get(detail.device_class_name)
         if device_class is None:
             raise DeviceClassNotFoundError(label, name, detail.device_class_name)
-        selectors = (
-            *_selector_uses(label, name, device_class.name, device_class.selectors),
-            *own,
-        )
+        of_class = self._selectors.get(device_class.name)
+        if of_class is None:
+            of_class = tuple(_selector_uses(label, name, device_class.name, device_class.selectors))
+            self._selectors[device_class.name] = of_class
+        selectors = of_class + own if own else of_class
         every, count = _amount(label, name, detail)
         capacity = detail.capacity.requests if detail.capacity is not None else {}
-        match_key = tuple(use.expression for use in selectors)
+        match_key = tuple([use.expression for use in selectors])
         static = (match_key, detail.tolerations, tuple(capacity.items()))
         return Alternative(
             place,

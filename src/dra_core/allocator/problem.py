@@ -160,6 +160,9 @@ class Problem:
         self.multiple = view.multiple if features.consumable_capacity else 0
         self.paid = (shared | self.in_use) & self.multiple
         self.tracked = self._tracked() if features.consumable_capacity else 0
+        self._limits: dict[int, tuple[int, ...]] = {}
+        if self.tracked:
+            self._limits = view.derived.setdefault("limits", self._limits)
         self.unready = self._unready(node)
         self.table: CounterTable | None = None
         self.available = self.overdrawn = 0
@@ -187,14 +190,20 @@ class Problem:
         return tracked
 
     def limits(self, candidate: int) -> tuple[int, ...]:
-        """The capacities of a candidate in billionths, in its order."""
-        capacity = self.view.devices[candidate].capacity
-        return tuple(amount.value.nano for amount in capacity.values())
+        """The capacities of a candidate in billionths, in its order. Kept in the view."""
+        known = self._limits.get(candidate)
+        if known is None:
+            capacity = self.view.devices[candidate].capacity
+            known = tuple([amount.value.nano for amount in capacity.values()])
+            self._limits[candidate] = known
+        return known
 
     def consumed_amounts(self, candidate: int) -> tuple[int, ...]:
         """What is in use of them."""
-        used = self.consumed.get(candidate, {})
-        return tuple(used.get(name, 0) for name in self.view.devices[candidate].capacity)
+        used = self.consumed.get(candidate)
+        if used is None:
+            return (0,) * len(self.view.devices[candidate].capacity)
+        return tuple([used.get(name, 0) for name in self.view.devices[candidate].capacity])
 
     def prepare(self) -> Finding | None:
         """Run the checks and lay out the requests.

@@ -49,8 +49,9 @@ class Statics:
         failing: int,
     ) -> None:
         self._view = view
-        self._amounts: dict[int, dict[str, Quantity]] = {}
-        self._vectors: dict[int, tuple[int, ...]] = {}
+        # Most requests need neither, and there is one of these for every node.
+        self._amounts: dict[int, dict[str, Quantity]] | None = None
+        self._vectors: dict[int, tuple[int, ...]] | None = None
         self.capacity = alternative.capacity
         allowed = -1 if features.device_binding_and_status else ~view.binding
         self.failing = failing & allowed
@@ -66,6 +67,8 @@ class Statics:
 
     def amounts(self, candidate: int) -> dict[str, Quantity]:
         """What the request takes of each capacity of a selected candidate."""
+        if self._amounts is None:
+            self._amounts = {}
         known = self._amounts.get(candidate)
         if known is None:
             taken = consumption(self.capacity, self._view.devices[candidate])
@@ -75,6 +78,8 @@ class Statics:
 
     def vector(self, candidate: int) -> tuple[int, ...]:
         """``amounts`` in billionths, in the order of the device's capacities."""
+        if self._vectors is None:
+            self._vectors = {}
         known = self._vectors.get(candidate)
         if known is None:
             known = tuple(amount.nano for amount in self.amounts(candidate).values())
@@ -89,8 +94,6 @@ class Statics:
             taken = consumption(self.capacity, self._view.devices[candidate])
             if isinstance(taken, CapacityRejection):
                 rejected |= 1 << candidate
-            else:
-                self._amounts[candidate] = taken
         return rejected
 
 
@@ -135,7 +138,7 @@ def _evaluate(
     devices = stored.slice.devices
     chosen, failing = (1 << len(devices)) - 1, 0
     if alternative.selectors:
-        failing, _ = stored.remember("unsound", lambda s: (selectors.unsound(s.slice.devices), 0))
+        failing = stored.unsound(selectors.unsound)
         chosen &= ~failing
     for use in alternative.selectors:
         try:

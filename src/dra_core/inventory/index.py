@@ -25,7 +25,8 @@ from dra_core.inventory.view import NodeView
 MAX_VIEWS: Final = 100_000
 """Views kept; beyond that the oldest goes. Twenty times the largest supported cluster."""
 
-_Stamp = tuple[tuple["_Local | PoolBucket", int], ...]
+_Stamp = tuple["_Local | PoolBucket | int", ...]
+"""What a view depends on, each followed by its version."""
 
 
 class _Local:
@@ -61,8 +62,11 @@ class _KeptView:
         self.stamp = stamp
 
     def is_current(self, shared_version: int) -> bool:
+        stamp = self.stamp
         return self.shared_version == shared_version and all(
-            source.version == version for source, version in self.stamp
+            source.version == version
+            for source, version in zip(stamp[::2], stamp[1::2], strict=True)
+            if not isinstance(source, int)
         )
 
 
@@ -179,12 +183,12 @@ class Inventory:
         if local is None:
             local = self._by_node[node.metadata.name] = _Local()
         relevant = self._relevant(node, local.slices, partitionable)
-        stamp: list[tuple[_Local | PoolBucket, int]] = [(local, local.version)]
+        stamp: list[_Local | PoolBucket | int] = [local, local.version]
         pools: list[ResolvedPool] = []
         problems: list[PoolProblem] = []
         for pool_id in sorted(relevant):
             bucket = self._pools[pool_id]
-            stamp.append((bucket, bucket.version))
+            stamp += (bucket, bucket.version)
             resolved = resolve_pool(bucket, relevant[pool_id], partitionable)
             if isinstance(resolved, ResolvedPool):
                 pools.append(resolved)
@@ -220,4 +224,4 @@ def _is_partitioned(resource_slice: ResourceSlice) -> bool:
 
 
 def _has_binding_conditions(pool: ResolvedPool) -> bool:
-    return any(stored.flags.binding for stored in pool.local)
+    return any(stored.look().binding for stored in pool.local)

@@ -31,10 +31,12 @@ class Generation:
         self.counts: Counter[int] = Counter()
 
     def add(self, stored: StoredSlice) -> None:
+        """Count one more slice; none of this name is there. Cost: log(slices)."""
         self.slices.add(stored)
         self.counts[stored.slice.resource_slice_count] += 1
 
     def remove(self, stored: StoredSlice) -> None:
+        """Forget a slice that is there. Cost: log(slices)."""
         self.slices.remove(stored)
         count = stored.slice.resource_slice_count
         self.counts[count] -= 1
@@ -143,7 +145,7 @@ def _duplicate_device(
 def _counter_problem(
     pool_id: PoolId, generation: int, members: list[StoredSlice]
 ) -> PoolProblem | None:
-    consuming = [stored for stored in members if stored.flags.consuming]
+    consuming = [stored for stored in members if stored.look().consuming]
     if not consuming and not any(stored.slice.shared_counters for stored in members):
         return None
     defined: dict[str, frozenset[str]] = {}

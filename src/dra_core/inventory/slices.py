@@ -21,37 +21,27 @@ MAX_REMEMBERED: Final = 256
 """Results kept per slice and kind; a host that asks for more distinct things starts over."""
 
 
-class SliceFlags:
-    """Masks over the devices of a slice."""
-
-    __slots__ = ("binding", "consuming", "multiple", "tainted")
-
-    def __init__(self, devices: tuple[Device, ...]) -> None:
-        self.multiple = self.binding = self.consuming = self.tainted = 0
-        bit = 1
-        for device in devices:
-            if device.allow_multiple_allocations:
-                self.multiple |= bit
-            if device.binding_conditions:
-                self.binding |= bit
-            if device.consumes_counters:
-                self.consuming |= bit
-            if device.taints:
-                self.tainted |= bit
-            bit <<= 1
-
-
 class StoredSlice:
-    """A ResourceSlice in an inventory. ``order`` breaks ties between equal names."""
+    """A ResourceSlice in an inventory. ``order`` breaks ties between equal names.
+
+    ``multiple``, ``binding``, ``consuming`` and ``tainted`` are masks of the devices that
+    allow multiple allocations, have binding conditions, consume counters, have taints.
+    They are there after ``look`` was called once.
+    """
 
     __slots__ = (
-        "_flags",
+        "_looked",
+        "_unsound",
+        "binding",
+        "consuming",
         "device_matchers",
         "error",
         "key",
         "matcher",
+        "multiple",
         "remembered",
         "slice",
+        "tainted",
     )
 
     def __init__(self, resource_slice: ResourceSlice, order: int) -> None:
@@ -60,18 +50,38 @@ class StoredSlice:
         self.matcher: NodeMatcher | None = None
         self.device_matchers: tuple[NodeMatcher | None, ...] = ()
         self.error: NodeSelectorError | None = None
-        self.remembered: dict[object, tuple[int, int]] = {}
-        self._flags: SliceFlags | None = None
+        self.remembered: dict[object, tuple[int, int]] | None = None
+        self.multiple = self.binding = self.consuming = self.tainted = 0
+        self._looked = False
+        self._unsound = -1
         if not resource_slice.node_name:
             self._compile_selectors()
 
-    @property
-    def flags(self) -> SliceFlags:
-        """Masks over the devices, computed on first use."""
-        flags = self._flags
-        if flags is None:
-            flags = self._flags = SliceFlags(self.slice.devices)
-        return flags
+    def look(self) -> "StoredSlice":
+        """Compute the masks on first use; returns the slice itself."""
+        if not self._looked:
+            multiple = binding = consuming = tainted = 0
+            bit = 1
+            for device in self.slice.devices:
+                if device.allow_multiple_allocations:
+                    multiple |= bit
+                if device.binding_conditions:
+                    binding |= bit
+                if device.consumes_counters:
+                    consuming |= bit
+                if device.taints:
+                    tainted |= bit
+                bit <<= 1
+            self.multiple, self.binding = multiple, binding
+            self.consuming, self.tainted = consuming, tainted
+            self._looked = True
+        return self
+
+    def unsound(self, find: Callable[[tuple[Device, ...]], int]) -> int:
+        """Mask of the devices on which every selector fails, computed once by ``find``."""
+        if self._unsound < 0:
+            self._unsound = find(self.slice.devices)
+        return self._unsound
 
     def _compile_selectors(self) -> None:
         resource_slice = self.slice
@@ -128,11 +138,18 @@ class StoredSlice:
     def remember(
         self, key: object, compute: Callable[["StoredSlice"], tuple[int, int]]
     ) -> tuple[int, int]:
-        """The pair of masks computed for ``key``, at most once while it is remembered."""
+        """The pair of masks computed for ``key``.
+
+        Remembered if the slice is for many nodes; one node's view remembers its own.
+        """
+        if self.slice.node_name:
+            return compute(self)
+        if self.remembered is None:
+            self.remembered = {}
         masks = self.remembered.get(key)
         if masks is None:
             masks = compute(self)
             if len(self.remembered) >= MAX_REMEMBERED:
-                self.remembered = {}
+                self.remembered.clear()
             self.remembered[key] = masks
         return masks

@@ -110,7 +110,7 @@ class NodeView:
     def _add(self, stored: StoredSlice, devices: list[Device], node: Node) -> Part:
         start = len(devices)
         part = Part(stored, start, stored.elsewhere(node))
-        flags = stored.flags
+        flags = stored.look()
         self.multiple |= flags.multiple << start
         self.binding |= flags.binding << start
         self.consuming |= flags.consuming << start
@@ -145,7 +145,10 @@ class NodeView:
         Computed once per slice and once per view for each ``key``.
         """
         masks: tuple[int, int] | None = self.derived.get(key)
-        if masks is None:
+        if masks is None and len(self.parts) == 1:
+            masks = self.parts[0].stored.remember(key, compute)
+            self.keep(key, masks)
+        elif masks is None:
             first = second = 0
             for part in self.parts:
                 one, two = part.stored.remember(key, compute)
