@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 EXTRAS = frozenset({"yaml", "rich", "hypothesis", "jsonpatch", "kubernetes", "kr8s", "lightkube"})
 
@@ -31,3 +32,11 @@ def test_import_needs_no_extra() -> None:
 def test_the_check_sees_what_is_loaded() -> None:
     """The check would notice an extra."""
     assert "yaml" in modules_after("import yaml")
+
+
+def test_scripts_of_the_tests_find_the_standard_library() -> None:
+    """Run as a script, a module of ``support`` has its neighbours before the library's."""
+    support = Path(__file__).resolve().parent / "support"
+    names = {path.stem for path in support.glob("*.py")}
+    assert "import_time" in names
+    assert names & sys.stdlib_module_names == set()

@@ -6,7 +6,7 @@ raise nothing but the two errors.
 
 import pytest
 
-from support.selectors import COMPILE, outcome
+from support.expressions import COMPILE, outcome
 
 VALUES = (
     "5",

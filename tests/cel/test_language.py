@@ -1,11 +1,11 @@
 """The language itself: values, operators, errors and what absorbs them, macros.
 
-Each line is an expression and what comes of it on the device of ``support.selectors``.
+Each line is an expression and what comes of it on the device of ``support.expressions``.
 """
 
 import pytest
 
-from support.selectors import COMPILE, FAILS, Outcome, outcome
+from support.expressions import COMPILE, FAILS, Outcome, outcome
 
 A = 'device.attributes["gpu.example.com"]'
 C = 'device.capacity["gpu.example.com"]'

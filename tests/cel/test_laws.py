@@ -12,7 +12,7 @@ from dra_core.errors import SelectorCompileError, SelectorEvaluationError
 from support import cel_twin
 from support.cel_strategies import DRIVER, devices, expressions
 from support.cel_twin import ERROR, Tree
-from support.selectors import DEVICE
+from support.expressions import DEVICE
 
 Seen = tuple[Device, dict[str, Any]]
 

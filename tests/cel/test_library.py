@@ -6,7 +6,7 @@ documentation or follow from it.
 
 import pytest
 
-from support.selectors import COMPILE, FAILS, Outcome, outcome
+from support.expressions import COMPILE, FAILS, Outcome, outcome
 
 A = 'device.attributes["gpu.example.com"]'
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from support.selectors import CACHE, COMPILE, DEVICE, DRIVER, FAILS, outcome, problem
+from support.expressions import CACHE, COMPILE, DEVICE, DRIVER, FAILS, outcome, problem
 
 A = 'device.attributes["gpu.example.com"].index'
 

@@ -10,7 +10,7 @@ from dra_core.api.objects import AttributeValue, Device
 from dra_core.cel.selector import SelectorCache
 from dra_core.errors import DraError, SelectorCompileError, SelectorEvaluationError
 from support.devices import device
-from support.selectors import CACHE, DEVICE, DRIVER, FAILS, outcome, problem
+from support.expressions import CACHE, DEVICE, DRIVER, FAILS, outcome, problem
 
 A = 'device.attributes["gpu.example.com"]'
 
