@@ -9,7 +9,9 @@ that every other line must match exactly:
 * the integer value of anything beyond 64 bits is some remainder, or not recorded.
 """
 
+import re
 from math import ceil, floor
+from pathlib import Path
 
 import pytest
 
@@ -29,6 +31,8 @@ WRONG_NEGATIVE_VALUE = frozenset(
     )
 )
 """Cases with a negative amount within 64 bits whose recorded integer value is wrong."""
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "conformance.md"
 
 NOT_RECORDED_FROM = 9 * 10**18
 """The reference's integers near the end of 64 bits are null in the file."""
@@ -99,6 +103,24 @@ def test_exceptions_are_what_they_claim_to_be() -> None:
     for case in cases.values():
         if "value" in case["expect"] and case["expect"]["value"] is None:
             assert abs(away_from_zero(case)) >= NOT_RECORDED_FROM
+
+
+def test_page_lists_every_line_that_differs() -> None:
+    """docs/conformance.md lists the lines whose recorded answer is not ours, and no other."""
+    forms, values = set(), set()
+    for case in load_conformance("quantity"):
+        quantity = parse(case["s"]) if "s" in case else None
+        if quantity is not None and str(quantity) != case["expect"]["canonical"]:
+            forms.add(case["id"])
+        if quantity is not None and quantity.value() != case["expect"]["value"]:
+            values.add(case["id"])
+    section = PAGE.read_text(encoding="utf-8").partition("## Recorded lines that are wrong")[2]
+    items = re.findall(r"^\d\. ((?:.*\n)+?)(?=\d\. |\n)", section, re.M)
+    listed = [re.findall(r"q-\d+", item) for item in items]
+    assert len(listed) == 4
+    assert sorted(listed[0]) == sorted(forms)
+    assert sorted(listed[1]) == sorted(WRONG_NEGATIVE_VALUE)
+    assert sorted(listed[1] + listed[2] + listed[3]) == sorted(values)
 
 
 def test_most_lines_are_compared() -> None:
