@@ -91,12 +91,14 @@ def result_type(node: Call) -> Type:
 
 
 def is_known(actual: Type, wanted: Type) -> bool:
+    """Whether a value of type ``actual`` is for certain one that ``wanted`` accepts."""
     if wanted.name in ("dyn", "$"):
         return True
     return actual.name == wanted.name and not wanted.params
 
 
 def with_guard(node: Call, bound: Any) -> Any:
+    """``bound`` for arguments of the types of the overload; others fail as they would anywhere."""
     row = node.overloads[0]
 
     def call(*args: Any) -> Any:

@@ -98,6 +98,7 @@ class Repeat(Node):
 
 
 def concat(parts: Iterable[Node]) -> Node:
+    """The parts one after the other; nested sequences become one, empty parts go."""
     flat: list[Node] = []
     for part in parts:
         if isinstance(part, Concat):
@@ -116,6 +117,7 @@ def concat(parts: Iterable[Node]) -> Node:
 
 
 def alternate(branches: Iterable[Node]) -> Node:
+    """One of the branches, earlier ones first; nested alternatives become one."""
     flat: list[Node] = []
     for branch in branches:
         flat += branch.branches if isinstance(branch, Alternate) else (branch,)
@@ -132,6 +134,7 @@ def alternate(branches: Iterable[Node]) -> Node:
 
 
 def repeated(child: Node, low: int, high: int | None, greedy: bool) -> Node:
+    """The child ``low`` to ``high`` times (``None``: no bound), sized as it unfolds."""
     if high is None:
         # The last of the required copies loops; an optional nullable loop needs two splits.
         size = child.size * max(low, 1) + (1 if low else 2)
@@ -150,5 +153,6 @@ def repeated(child: Node, low: int, high: int | None, greedy: bool) -> Node:
 
 
 def multiplied(node: Node, top: int, high: int | None) -> int:
+    """How often the innermost part repeats when the node is repeated ``top`` times itself."""
     # {0} repeats nothing, {0,} counts like *; otherwise the largest count multiplies.
     return 1 if high == 0 else node.repeats * max(top, 1)
