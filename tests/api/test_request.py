@@ -1,6 +1,8 @@
 """One call to the API server as data: its HTTP form and what answers mean."""
 
 import json
+from collections.abc import Callable
+from types import MappingProxyType
 from urllib.parse import parse_qsl, urlsplit
 
 import pytest
@@ -212,3 +214,63 @@ def test_expired(request_: ApiRequest) -> None:
 def test_refused(request_: ApiRequest, status: int) -> None:
     """Anything else is a refusal that repeating cannot change."""
     assert request_.meaning(status) == Meaning(Next.GIVE_UP, (Cause.REFUSED,))
+
+
+# Odd input
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda target: target.update({}),
+        lambda target: target.json_patch([]),
+        lambda target: target.merge_patch({}),
+        lambda target: target.strategic_merge_patch({}),
+        lambda target: target.apply({}, "someone"),
+        lambda target: target.delete("u"),
+    ],
+)
+def test_no_collection_is_written_by_mistake(build: Callable[[Target], ApiRequest]) -> None:
+    """Without a name, a delete would delete everything; so only create goes without one."""
+    pods = Target("", "v1", "pods", "team-a")
+    for nameless in (pods, pods.at("status")):
+        with pytest.raises(ValueError, match="pods"):
+            build(nameless)
+    assert build(POD).path == "/api/v1/namespaces/team-a/pods/web"
+
+
+def test_a_collection_can_be_read() -> None:
+    """RBAC calls it "list"."""
+    request = Target("", "v1", "pods", "team-a").get()
+    assert request.path == "/api/v1/namespaces/team-a/pods"
+    assert request.permission == Permission("list", "", "pods")
+
+
+def test_bodies_are_any_mappings() -> None:
+    """A body, or a part of one, that is a mapping but no dict is written all the same."""
+    labels = MappingProxyType({"a": "b"})
+    request = POD.update(MappingProxyType({"metadata": {"labels": labels}, "x": ()}))
+    assert request.content == b'{"metadata":{"labels":{"a":"b"}},"x":[]}'
+
+
+@pytest.mark.parametrize(
+    ("value", "error"),
+    [
+        (float("nan"), ValueError),
+        (float("inf"), ValueError),
+        ("\ud800", ValueError),
+        ({1}, TypeError),
+        (b"bytes", TypeError),
+    ],
+)
+def test_bodies_that_are_no_json(value: object, error: type[Exception]) -> None:
+    """What has no form in JSON is an error, not something else on the wire."""
+    with pytest.raises(error):
+        _ = POD.update({"metadata": value}).content
+
+
+@pytest.mark.parametrize("status", [-1, 0, 100, 302, 304, 418, 499])
+def test_statuses_of_no_api_server(status: int) -> None:
+    """A status that no API server answers with is a refusal, never a success."""
+    for request in ALL:
+        assert request.meaning(status) == Meaning(Next.GIVE_UP, (Cause.REFUSED,))

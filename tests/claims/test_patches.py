@@ -516,3 +516,26 @@ def test_get() -> None:
     """Reading goes to the main resource of the version asked for."""
     request = patches.get_claim(make_claim(), "v1beta1")
     assert request.path == "/apis/resource.k8s.io/v1beta1/namespaces/team-a/resourceclaims/gpu"
+
+
+def test_claims_without_a_name_cannot_be_addressed() -> None:
+    """A request without a name would be about all claims of the namespace, so it is refused."""
+    bare = make_claim("", finalizers=(FINALIZER,))
+    allocated = attrs.evolve(bare, allocation=ALLOCATION)
+    used = attrs.evolve(allocated, reserved_for=(entry("p"),))
+    calls: list[Callable[[], object]] = [
+        lambda: patches.get_claim(bare),
+        lambda: patches.add_finalizer(make_claim("")),
+        lambda: patches.add_finalizer_by_update(make_claim("")),
+        lambda: patches.remove_finalizer(bare),
+        lambda: patches.allocate(bare, ALLOCATION, entry("p")),
+        lambda: patches.reserve(allocated, entry("p")),
+        lambda: patches.reserve(allocated, entry("p"), timestamp="2026-01-01T00:00:00Z"),
+        lambda: patches.remove_consumer(used, "p"),
+        lambda: patches.deallocate(allocated),
+        lambda: patches.request_deallocation(allocated),
+        lambda: patches.delete_claim(bare),
+    ]
+    for call in calls:
+        with pytest.raises(PatchError, match="no name"):
+            call()

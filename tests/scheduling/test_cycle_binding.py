@@ -24,7 +24,12 @@ from dra_core.scheduling.cycle_kinds import ClaimForm
 from dra_core.scheduling.cycle_structured import StructuredClaims
 from dra_core.scheduling.cycle_table import CycleState
 from dra_core.scheduling.cycle_verdicts import Stopped, StopReason, TroubleKind
-from dra_core.scheduling.errors import ClaimInFlightError, DevicesTakenError, PoolsChangedError
+from dra_core.scheduling.errors import (
+    ClaimInFlightError,
+    DevicesTakenError,
+    NoUidError,
+    PoolsChangedError,
+)
 from dra_core.testing.faults import Fault, script
 from support import allocation_builders as build
 from support import in_use
@@ -495,13 +500,12 @@ def test_an_error_in_pre_bind_leaves_a_broken_cycle(site: Site) -> None:
     assert site.in_use() == []
 
 
-def test_a_claim_without_a_version_cannot_be_guarded(site: Site) -> None:
+def test_a_claim_without_a_uid_cannot_be_guarded(site: Site) -> None:
     """A copy that lacks what guards a change is an error of this attempt."""
     bare = attrs.evolve(claim("bare"), metadata=attrs.evolve(claim("bare").metadata, uid=""))
     site.claims.observe(at(bare, 5))
     cycle = site.reserved(pod("bare"))
-    site.drive(cycle, cycle.pre_bind(NOW), checked=False)
-    assert is_in(cycle, CycleState.BROKEN)
+    assert isinstance(stop_of(cycle).cause, NoUidError)
 
 
 def test_an_unreadable_answer_is_no_answer(site: Site) -> None:

@@ -23,6 +23,7 @@ from dra_core.scheduling.errors import (
     HandlerFailedError,
     InFlightError,
     NothingToTrackError,
+    NoUidError,
     NoUsableNameError,
     ObjectNotFoundError,
     PoolsChangedError,
@@ -860,6 +861,7 @@ def test_failing_handler(t: Tracked) -> None:
     "error",
     [
         InFlightError("team-a/c"),
+        NoUidError("team-a/c"),
         NothingToTrackError("team-a/c"),
         ClaimAllocatedError("team-a/c"),
         ClaimInFlightError("team-a/c", ("p1",)),
@@ -994,6 +996,18 @@ def test_bug_73_abort_keeps_what_is_written(t: Tracked) -> None:
     t.tracker.succeeded("late-uid", claim("late", D1, version="12"))
     t.tracker.abort("g")
     assert t.in_use() == {D1}
+
+
+def test_bug_71_untracked_claim_crashes_removal(t: Tracked) -> None:
+    """A pod names a claim that is tracked and one that is not: letting go of both removes the
+    first and ignores the second (cluster-autoscaler#31)."""
+    started(t, D1)
+    for uid in (UID, "unknown-uid"):
+        t.tracker.release(uid, P1)
+        t.tracker.remove(uid)
+    t.cache.restore(key("unknown"))
+    assert t.in_use() == set()
+    assert t.freed == ["c"]
 
 
 # --- the self-check can fail

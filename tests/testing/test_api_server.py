@@ -184,7 +184,7 @@ def test_missing() -> None:
 
 def test_collections_cannot_be_written() -> None:
     """A write needs a name."""
-    answer = ApiServer().send(CLAIMS.delete())
+    answer = ApiServer().send(ApiRequest(Verb.DELETE, CLAIMS))
     assert (answer.status, answer.body["reason"]) == (405, "MethodNotAllowed")
 
 

@@ -222,20 +222,39 @@ class ApiRequest:
 
     @property
     def content(self) -> bytes | None:
-        """The body as bytes, ``None`` when there is none."""
+        """The body as bytes, ``None`` when there is none.
+
+        Raises ``ValueError`` for what JSON in UTF-8 has no form for: numbers that are not
+        finite, halves of surrogate pairs; and ``TypeError`` for what is no JSON at all.
+        """
         if self.body is None:
             return None
-        text = json.dumps(self.body, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        text = json.dumps(
+            self.body,
+            ensure_ascii=False,
+            allow_nan=False,
+            separators=(",", ":"),
+            default=_as_dict,
+        )
         return text.encode()
 
     @property
     def permission(self) -> Permission:
         """What RBAC must allow. Some fields need more, see ``docs/permissions.md``."""
-        return Permission(self.verb.value, self.target.group, self.target.full_resource)
+        # RBAC has a name of its own for reading a collection.
+        verb = "list" if self.verb is Verb.GET and not self.target.name else self.verb.value
+        return Permission(verb, self.target.group, self.target.full_resource)
 
     def meaning(self, status: int | None) -> Meaning:
         """What the HTTP status of the answer means; ``None`` is no answer at all."""
         return self.answers.meaning(status)
+
+
+def _as_dict(value: object) -> dict[Any, Any]:
+    """Mappings of other types than dict are objects, too."""
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise TypeError(f"a {type(value).__name__} is no JSON")
 
 
 @attrs.frozen
@@ -243,7 +262,9 @@ class Target:
     """What a request addresses; its methods make the requests.
 
     ``group`` "" is the core group. ``namespace`` "" is for cluster-wide objects, ``name``
-    "" for a collection (create). ``subresource`` is "" or, for instance, "status".
+    "" for a collection: it can be read and created in. All other methods raise
+    ``ValueError``, because to delete a collection is to delete everything in it.
+    ``subresource`` is "" or, for instance, "status".
     """
 
     group: str
@@ -278,8 +299,13 @@ class Target:
         """The same object's ``subresource``; "" is the object itself."""
         return attrs.evolve(self, subresource=subresource)
 
+    def _one(self) -> "Target":
+        if not self.name:
+            raise ValueError(f"no name: the request would address all {self.full_resource}")
+        return self
+
     def get(self) -> ApiRequest:
-        """Read the object."""
+        """Read the object; without a name, list the collection."""
         return ApiRequest(Verb.GET, self)
 
     def create(self, body: Mapping[str, Any], field_manager: str = "") -> ApiRequest:
@@ -292,23 +318,24 @@ class Target:
 
     def update(self, body: Mapping[str, Any], field_manager: str = "") -> ApiRequest:
         """Replace the object; its resourceVersion in ``body`` guards against lost changes."""
-        return ApiRequest(Verb.UPDATE, self, JSON, body, field_manager, answers=TO_UPDATE)
+        return ApiRequest(Verb.UPDATE, self._one(), JSON, body, field_manager, answers=TO_UPDATE)
 
     def json_patch(
         self, operations: Sequence[Mapping[str, Any]], field_manager: str = ""
     ) -> ApiRequest:
         """Apply ``operations`` all or none (RFC 6902)."""
-        body = list(operations)
-        return ApiRequest(Verb.PATCH, self, JSON_PATCH, body, field_manager, answers=TO_JSON_PATCH)
+        body, one = list(operations), self._one()
+        return ApiRequest(Verb.PATCH, one, JSON_PATCH, body, field_manager, answers=TO_JSON_PATCH)
 
     def merge_patch(self, body: Mapping[str, Any], field_manager: str = "") -> ApiRequest:
         """Set the members of ``body``, remove the null ones, replace lists (RFC 7396)."""
-        return ApiRequest(Verb.PATCH, self, MERGE_PATCH, body, field_manager, answers=TO_PATCH)
+        one = self._one()
+        return ApiRequest(Verb.PATCH, one, MERGE_PATCH, body, field_manager, answers=TO_PATCH)
 
     def strategic_merge_patch(self, body: Mapping[str, Any], field_manager: str = "") -> ApiRequest:
         """Like ``merge_patch``, but lists with a merge key are merged entry by entry."""
         return ApiRequest(
-            Verb.PATCH, self, STRATEGIC_MERGE_PATCH, body, field_manager, answers=TO_PATCH
+            Verb.PATCH, self._one(), STRATEGIC_MERGE_PATCH, body, field_manager, answers=TO_PATCH
         )
 
     def apply(
@@ -321,7 +348,7 @@ class Target:
         """
         if not field_manager:
             raise ValueError("server-side apply needs a field manager")
-        return ApiRequest(Verb.PATCH, self, APPLY, body, field_manager, force, TO_APPLY)
+        return ApiRequest(Verb.PATCH, self._one(), APPLY, body, field_manager, force, TO_APPLY)
 
     def delete(self, uid: str = "", resource_version: str = "") -> ApiRequest:
         """Delete the object, if it is still the one with ``uid`` and ``resource_version``."""
@@ -330,4 +357,4 @@ class Target:
         body: dict[str, Any] = {"apiVersion": "v1", "kind": "DeleteOptions"}
         if preconditions:
             body["preconditions"] = preconditions
-        return ApiRequest(Verb.DELETE, self, JSON, body, answers=TO_DELETE)
+        return ApiRequest(Verb.DELETE, self._one(), JSON, body, answers=TO_DELETE)

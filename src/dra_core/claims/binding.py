@@ -314,8 +314,8 @@ def start_binding(claim: ResourceClaim, plan: BindingPlan) -> ClaimBinding:
     """The first state for ``claim``, the newest copy known.
 
     There may be nothing to send: the claim may be bound already, or not to be had.
-    Raises ``PatchError`` if the copy lacks a UID or resourceVersion that is needed to
-    guard a change.
+    Raises ``PatchError`` if the copy lacks a name, or a UID or resourceVersion that is
+    needed to guard a change.
     """
     return ClaimBinding(plan, claim.metadata.uid, claim, Phase.OVER)._decide()
 

@@ -54,9 +54,16 @@ def claim_target(claim: ResourceClaim, version: str = "v1") -> Target:
     return Target(RESOURCE_GROUP, version, RESOURCE_CLAIMS, claim.namespace, claim.name)
 
 
+def _one(claim: ResourceClaim, version: str) -> Target:
+    """Where this one claim is. Without a name a request would address all of the namespace."""
+    if not claim.name:
+        raise PatchError(str(claim.metadata.key), "has no name to address it by")
+    return claim_target(claim, version)
+
+
 def get_claim(claim: ResourceClaim, version: str = "v1") -> ApiRequest:
     """Read the claim."""
-    return claim_target(claim, version).get()
+    return _one(claim, version).get()
 
 
 # The finalizer
@@ -82,7 +89,7 @@ def add_finalizer(
     else:
         change = _add("/metadata/finalizers", [finalizer])
     unchanged = _test("/metadata/resourceVersion", _resource_version(claim))
-    return claim_target(claim, version).json_patch([unchanged, change])
+    return _one(claim, version).json_patch([unchanged, change])
 
 
 def add_finalizer_by_update(
@@ -113,7 +120,7 @@ def remove_finalizer(
 def _with_finalizers(claim: ResourceClaim, finalizers: tuple[str, ...], version: str) -> ApiRequest:
     _resource_version(claim)
     changed = attrs.evolve(claim, metadata=attrs.evolve(claim.metadata, finalizers=finalizers))
-    return claim_target(claim, version).update(whole_claim(changed, version))
+    return _one(claim, version).update(whole_claim(changed, version))
 
 
 # Allocating
@@ -152,7 +159,7 @@ def allocate(
         _add_consumer(claim, consumer),
         *(_add(f"/status/{member}", value) for member, value in (extra_status or {}).items()),
     ]
-    return claim_target(claim, version).at(STATUS).json_patch(operations)
+    return _one(claim, version).at(STATUS).json_patch(operations)
 
 
 def _encoded(
@@ -200,7 +207,7 @@ def _reserve_with_timestamp(
     if not claim.reserved_for:
         operations.append(_test("/status/reservedFor", None))
     operations.append(_add_consumer(claim, consumer))
-    return claim_target(claim, version).at(STATUS).json_patch(operations)
+    return _one(claim, version).at(STATUS).json_patch(operations)
 
 
 def remove_consumer(claim: ResourceClaim, uid: str, *, version: str = "v1") -> ApiRequest:
@@ -224,7 +231,7 @@ def unreserve(claim: ResourceClaim, pod: Pod, *, version: str = "v1") -> ApiRequ
 
 def _merge_consumers(claim: ResourceClaim, entry: dict[str, Any], version: str) -> ApiRequest:
     body = {"metadata": {"uid": _uid(claim)}, "status": {"reservedFor": [entry]}}
-    return claim_target(claim, version).at(STATUS).strategic_merge_patch(body)
+    return _one(claim, version).at(STATUS).strategic_merge_patch(body)
 
 
 # Deallocating
@@ -245,7 +252,7 @@ def update_status(
     body = whole_claim(changed, version)
     status = body.get("status") or {}
     body["status"] = {name: value for name, value in status.items() if name not in extra_cleared}
-    return claim_target(changed, version).at(STATUS).update(body)
+    return _one(changed, version).at(STATUS).update(body)
 
 
 def deallocate(
@@ -272,7 +279,7 @@ def request_deallocation(claim: ResourceClaim, *, version: str = "v1alpha3") -> 
 
 def delete_claim(claim: ResourceClaim, *, version: str = "v1") -> ApiRequest:
     """Delete this incarnation of the claim."""
-    return claim_target(claim, version).delete(uid=_uid(claim))
+    return _one(claim, version).delete(uid=_uid(claim))
 
 
 # Pieces

@@ -49,7 +49,7 @@ T = TypeVar("T")
 
 ErrorCallback = Callable[[DraError], object]
 """Is told of dropped events and failed handlers. What it raises reaches the thread that
-happens to deliver."""
+happens to deliver, after that has delivered everything."""
 
 
 @attrs.frozen
@@ -63,6 +63,17 @@ class CacheEvent(Generic[T]):
     old: T | None
     new: T | None
     initial: bool = False
+
+
+@attrs.frozen
+class _Shown(Generic[T]):
+    """An object as the informer shows it, with all that was to be worked out about it."""
+
+    key: ObjectKey
+    uid: str
+    obj: T
+    version: ResourceVersion
+    groups: tuple[str, ...]
 
 
 Handler = Callable[[CacheEvent[T]], object]
@@ -185,24 +196,33 @@ class AssumeCache(Generic[T]):
         has no readable version or name is reported and dropped.
         """
         with self._delivery:
-            try:
-                key, metadata = self._identify(obj)
-                version = self._version(key, metadata)
-            except DraError as error:
-                self._delivery.put(self._on_error, error)
-                return
-            groups = self._groups_of(obj)
-            entry = self._entries.get(key)
-            if entry is not None and entry.uid != metadata.uid:
-                self._drop(key, entry)
-                entry = None
-            if entry is None:
-                self._add(key, _Entry(metadata.uid, obj, version, groups, obj, version))
-                return
-            if entry.observed_version is None or version > entry.observed_version:
-                entry.observed, entry.observed_version = obj, version
-            if version > entry.version:
-                self._replace(key, entry, obj, version, groups)
+            shown = self._shown(obj)
+            if shown is not None:
+                self._show(shown)
+
+    def _shown(self, obj: T) -> _Shown[T] | None:
+        """Work out what can fail; ``None`` for what was reported."""
+        try:
+            key, metadata = self._identify(obj)
+            version = self._version(key, metadata)
+        except DraError as error:
+            self._delivery.put(self._on_error, error)
+            return None
+        return _Shown(key, metadata.uid, obj, version, self._groups_of(obj))
+
+    def _show(self, shown: _Shown[T]) -> None:
+        key, obj, version = shown.key, shown.obj, shown.version
+        entry = self._entries.get(key)
+        if entry is not None and entry.uid != shown.uid:
+            self._drop(key, entry)
+            entry = None
+        if entry is None:
+            self._add(key, _Entry(shown.uid, obj, version, shown.groups, obj, version))
+            return
+        if entry.observed_version is None or version > entry.observed_version:
+            entry.observed, entry.observed_version = obj, version
+        if version > entry.version:
+            self._replace(key, entry, obj, version, shown.groups)
 
     def observe_delete(self, obj: T) -> None:
         """The informer shows that an object is gone, whatever its last version.
@@ -224,15 +244,21 @@ class AssumeCache(Generic[T]):
 
         Each object is observed; what was observed before and is not in the list is gone,
         unless it was observed at a newer version than the list's. Hypothetical objects
-        stay. Raises UnreadableVersionError for the list's version. One atomic step.
+        stay. Raises UnreadableVersionError for the list's version. One atomic step: if
+        ``objects`` or the index function raises, nothing of the list was observed.
         """
         listed = None if version is None else self._version(None, ObjectMeta("", "", "", version))
         with self._delivery:
             present = set()
+            usable = []
             for obj in objects:
                 if isinstance(obj, self._type):
                     present.add(self._metadata(obj).key)
-                self.observe(obj)
+                shown = self._shown(obj)
+                if shown is not None:
+                    usable.append(shown)
+            for shown in usable:
+                self._show(shown)
             for key, entry in list(self._entries.items()):
                 seen = entry.observed_version
                 if key in present or seen is None or (listed is not None and seen > listed):

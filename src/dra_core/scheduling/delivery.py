@@ -13,7 +13,8 @@ the lock is released, some thread must make the calls:
 * if there is one, it waits until its own calls were made;
 * the deliverer works until the queue is empty, or until its own calls were made and
   another thread waits for later ones, which then takes over. So nobody delivers for
-  ever, and no call stays behind;
+  ever, and no call stays behind, also if one raises: its exception reaches the deliverer
+  when it has done its work;
 * the deliverer itself, that is a handler which changes the store, never waits: its
   calls are in the queue, and it will come to them when the handler has returned.
 
@@ -96,13 +97,25 @@ class Delivery:
                 return
             self._deliverer = me
         try:
-            while self._deliver_one(ticket):
-                pass
+            self._deliver(ticket)
         finally:
-            # The loop has resigned already, unless a call raised what handlers may not.
+            # The loop has resigned already, unless the thread is to end.
             with self._state:
                 if self._deliverer == me:
                     self._resign()
+
+    def _deliver(self, ticket: int) -> None:
+        """Make calls until the queue is empty or somebody takes over; then raise what the
+        first of them raised, which would otherwise leave the calls behind it unmade."""
+        raised: Exception | None = None
+        more = True
+        while more:
+            try:
+                more = self._deliver_one(ticket)
+            except Exception as error:  # noqa: BLE001 - raised below
+                raised = raised or error
+        if raised is not None:
+            raise raised
 
     def _deliver_one(self, ticket: int) -> bool:
         """Make the next call; False: this thread is not the deliverer any more."""

@@ -97,7 +97,8 @@ class VersionTooOldError(StoreError):
     known_version: str
 
     def _problem(self) -> str:
-        return f"version {self.version} is older than the stored one, {self.known_version}"
+        known = self.known_version[:100]
+        return f"version {self.version[:100]} is older than the stored one, {known}"
 
 
 @attrs.frozen
@@ -129,6 +130,17 @@ class NothingToTrackError(InFlightError, ValueError):
 
     def _problem(self) -> str:
         return "has no allocation that could be in flight"
+
+
+@attrs.frozen
+class NoUidError(InFlightError, ValueError):
+    """The claim was given without a UID, by which claims in flight are told apart.
+
+    Claims that were not created yet need one that is made up.
+    """
+
+    def _problem(self) -> str:
+        return "has no UID: one that was not created yet needs a made-up one"
 
 
 @attrs.frozen

@@ -46,6 +46,7 @@ from dra_core.scheduling.errors import (
     ClaimInFlightError,
     DevicesTakenError,
     NothingToTrackError,
+    NoUidError,
     ObjectNotFoundError,
     ObjectReplacedError,
     PoolsChangedError,
@@ -196,8 +197,8 @@ class ClaimTracker:
         the devices were picked from; give it if other threads may have taken capacity or
         counters of the same pools meanwhile. Returns the entries, one per claim.
 
-        Raises NothingToTrackError (no allocation given), ClaimAllocatedError (allocated
-        in the cache: use that), ClaimInFlightError (somebody else's: wait),
+        Raises NothingToTrackError (no allocation given), NoUidError, ClaimAllocatedError
+        (allocated in the cache: use that), ClaimInFlightError (somebody else's: wait),
         DevicesTakenError and PoolsChangedError (pick again).
         """
         with self._cache.atomic():
@@ -231,6 +232,8 @@ class ClaimTracker:
         key = claim.metadata.key
         if claim.allocation is None:
             raise NothingToTrackError(str(key))
+        if not claim.metadata.uid:
+            raise NoUidError(str(key))
         cached = self._same(key, claim.metadata.uid)
         if cached is not None and cached.allocation is not None:
             raise ClaimAllocatedError(str(key))
@@ -272,8 +275,9 @@ class ClaimTracker:
             if entry is None or pod_uid not in entry.users:
                 return
             users = tuple(user for user in entry.users if user != pod_uid)
-            self._entries[entry.uid] = attrs.evolve(entry, users=users)
-            if not users and entry.awaited is None:
+            if users or entry.awaited is not None:
+                self._entries[entry.uid] = attrs.evolve(entry, users=users)
+            else:
                 self.remove(uid)
 
     def remove(self, uid: str) -> None:
@@ -306,12 +310,13 @@ class ClaimTracker:
 
         From now on the entry is the real claim's, so that it overrides the cached one and
         that its deletion is noticed. The made-up UID goes on meaning the entry, too.
-        Ignored for an unknown UID, and where the real claim has an entry of its own.
+        Ignored for an unknown UID, for a claim without one, and where the real claim has an
+        entry of its own.
         """
         real = claim.metadata.uid
         with self._cache.atomic():
             entry = self._entries.get(uid)
-            if entry is None or entry.made_up or real in self._entries:
+            if entry is None or entry.made_up or not real or real in self._entries:
                 return
             del self._entries[uid]
             to_come = _with_status(claim, entry.claim)
