@@ -1,0 +1,133 @@
+"""The mini scheduler, in a small cluster of doubles, over HTTP; and what watches over it."""
+
+from typing import Any
+
+import pytest
+
+from dra_core.api.core import ObjectMeta, Pod
+from dra_core.api.objects import FINALIZER
+from dra_core.scheduling.wakeups_verdict import WakeReason, WakeUp, queue, queue_at_once, skip
+from dra_core.testing.api_server import ApiServer
+from examples.mini_scheduler import Queue
+from examples.support import demo_cluster, scheduler_demo
+from examples.support.invariants import Invariants
+from support.claim_json import allocation_json, claim_json
+
+
+def test_a_small_cluster() -> None:
+    """Every pod is scheduled in spite of bad luck, and every invariant holds."""
+    result = scheduler_demo.run(20, 4, seconds=60, bad_luck=0.05)
+    assert result.problems == []
+    found = scheduler_demo.pods_of(result.server)
+    assert len(found) == 20
+    assert all(pod.node_name for pod in found)
+    assert result.requests["create pods/binding"] >= 20
+    assert result.scheduler.tracker.in_flight() == ()
+    lines = scheduler_demo.report(result).splitlines()
+    devices = demo_cluster.devices_per_node(20, 4)
+    for line, node in zip(lines, demo_cluster.node_names(4), strict=False):
+        name, _, gpus, _, nics = line.split()
+        assert (name, len(gpus), len(nics)) == (node, devices, devices)
+
+
+def test_out_of_time_is_a_failure(capsys: pytest.CaptureFixture[str]) -> None:
+    """What has not been scheduled is a problem, and the command says so."""
+    assert scheduler_demo.main(["--pods", "2", "--nodes", "2", "--seconds", "0"]) == 1
+    assert "pod pod-000 is not bound" in capsys.readouterr().out
+
+
+# --- the invariants are noticed
+
+
+def stored(name: str, device: str = "d1", **fields: Any) -> dict[str, Any]:
+    """A claim that has a device, for node-1."""
+    usual = {"finalizers": (FINALIZER,), "reserved_for": ("pod",), "uid": name}
+    return claim_json(name=name, allocation=allocation_json(device), **(usual | fields))
+
+
+def running(claim: str, node: str = "node-1") -> dict[str, Any]:
+    """A pod on a node that uses a claim."""
+    entries = [{"name": "devices", "resourceClaimName": claim}]
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "pod", "namespace": "team-a", "uid": "pod"},
+        "spec": {"nodeName": node, "resourceClaims": entries},
+    }
+
+
+@pytest.mark.parametrize(
+    ("objects", "problems"),
+    [
+        ([stored("a"), running("a")], []),
+        ([stored("a"), stored("b", "d2")], []),
+        ([stored("a"), stored("b")], ["device d/node-1/d1 is allocated to"]),
+        ([stored("a", finalizers=())], ["is allocated without finalizer"]),
+        ([running("a")], ["is not there"]),
+        ([claim_json(name="a"), running("a")], ["is not allocated"]),
+        ([stored("a", reserved_for=("other",)), running("a")], ["is not reserved for it"]),
+        ([stored("a"), running("a", "node-2")], ["is allocated for another node"]),
+    ],
+)
+def test_what_is_wrong_is_noticed(objects: list[dict[str, Any]], problems: list[str]) -> None:
+    """Each rule that is broken is a line, whether it was so before or becomes so."""
+    server = ApiServer()
+    server.seed(*objects)
+    found = Invariants(server).violations
+    assert len(found) == len(problems)
+    for line, part in zip(found, problems, strict=True):
+        assert part in line
+
+
+# --- the queue
+
+
+def pod(name: str) -> Pod:
+    """A pod whose UID is its name."""
+    return Pod(ObjectMeta(name, "default", name))
+
+
+def judge(answer: WakeUp) -> Any:
+    """The same answer for every pod."""
+    return lambda _pod: answer
+
+
+def test_an_event_during_an_attempt_is_not_lost() -> None:
+    """A pod that an event was for while it was tried does not go to sleep."""
+    pods = Queue(backoff=0.0)
+    pods.add(pod("a"))
+    assert pods.take(0.0) == pod("a")
+    pods.wake(judge(queue(WakeReason.CLAIM_ADDED)))
+    pods.done("a", retry=False)
+    assert pods.take(0.0) == pod("a")
+    pods.done("a", retry=False)
+    assert pods.take(0.0) is None
+    pods.wake(judge(skip(WakeReason.OTHER_POD)))
+    assert pods.take(0.0) is None
+    pods.wake(judge(queue(WakeReason.CLAIM_ADDED)))
+    assert pods.take(0.0) == pod("a")
+
+
+def test_backoff_delays_unless_the_event_says_at_once() -> None:
+    """After a failure a pod waits; for what it waited for, it does not."""
+    pods = Queue(backoff=60.0, longest=60.0)
+    pods.add(pod("a"))
+    pods.take(0.0)
+    pods.done("a", retry=False)
+    pods.wake(judge(queue_at_once(WakeReason.REPORTED)))
+    assert pods.take(0.0) == pod("a")
+    pods.done("a", retry=True)
+    assert pods.take(0.0) is None
+
+
+def test_a_pod_that_is_gone_is_not_tried() -> None:
+    """Neither from the queue nor when its attempt is over."""
+    pods = Queue(backoff=0.0)
+    pods.add(pod("a"))
+    pods.forget("a")
+    assert pods.take(0.0) is None
+    pods.add(pod("b"))
+    pods.take(0.0)
+    pods.forget("b")
+    pods.done("b", retry=True)
+    assert pods.take(0.0) is None
