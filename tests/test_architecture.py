@@ -52,6 +52,11 @@ EXCEPTIONS: dict[str, frozenset[str]] = {
     # Laws and strategies for embedders: the extra "testing" (jsonpointer comes with
     # jsonpatch), and that values survive pickling.
     "dra_core.testing": frozenset({"hypothesis", "jsonpatch", "jsonpointer", "pickle"}),
+    # The HTTP library below each client, for the errors that it raises; imported when a
+    # request is sent (tests/adapters/test_imports.py).
+    "dra_core.adapters.kubernetes_client": frozenset({"urllib3"}),
+    "dra_core.adapters.kr8s_client": frozenset({"kr8s", "httpx"}),
+    "dra_core.adapters.lightkube_client": frozenset({"httpx", "httpx2"}),
     # The locks of the stores; threads are the caller's (see the next list).
     "dra_core.scheduling.delivery": frozenset({"threading"}),
     # The lock of the cache of selectors.
