@@ -27,7 +27,7 @@ help:
 	@echo "make lint   ruff: rules and format"
 	@echo "make types  mypy --strict"
 	@echo "make docs   build the documentation into site/, warnings are errors"
-	@echo "make bench  measure the allocator against the recorded reference"
+	@echo "make bench  measure the allocator against the recorded reference, and the claim tracker"
 	@echo "make dist   build sdist and wheel into dist/"
 	@echo "make clean  remove what was built"
 
@@ -64,7 +64,7 @@ docs: $(STAMP)
 	$(BIN)/python tests/support/built_site.py $(SITE)
 
 bench: $(STAMP)
-	$(BIN)/python -m benchmarks.run
+	$(BIN)/python -m benchmarks.run; code=$$?; $(BIN)/python -m benchmarks.tracker && exit $$code
 
 dist: $(STAMP)
 	$(BIN)/python -m build --outdir $(DIST)
