@@ -200,11 +200,13 @@ class Planner:
         alternatives: list[Alternative] = []
         for name, detail in details:
             constraints = tuple(
-                number
-                for number, constraint in applying
-                if not constraint.requests
-                or request.name in constraint.requests
-                or name in constraint.requests
+                [
+                    number
+                    for number, constraint in applying
+                    if not constraint.requests
+                    or request.name in constraint.requests
+                    or name in constraint.requests
+                ]
             )
             alternative = self._alternative(place, label, name, detail, constraints)
             alternatives.append(alternative)

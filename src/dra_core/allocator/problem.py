@@ -48,6 +48,7 @@ class Option:
     ``mask``: candidates that pass every check that does not depend on other picks.
     ``failing``: candidates whose selector fails when the search gets there. ``rows``:
     for mode All the candidates that must all be taken. ``need``: how many devices.
+    ``risky``: reaching this option may end the call with an error.
     """
 
     __slots__ = (
@@ -58,6 +59,7 @@ class Option:
         "failing",
         "mask",
         "need",
+        "risky",
         "rows",
         "statics",
     )
@@ -74,11 +76,7 @@ class Option:
         self.mask = mask
         self.failing = failing
         self.rows = bits(statics.selected) if alternative.every else []
-
-    @property
-    def risky(self) -> bool:
-        """Whether reaching this option may end the call with an error."""
-        return bool(self.failing) or self.alternative.can_fail
+        self.risky = bool(failing) or alternative.can_fail
 
 
 class Slot:
@@ -89,7 +87,7 @@ class Slot:
     def __init__(self, claim: int, options: list[Option]) -> None:
         self.claim = claim
         self.options = options
-        self.risky = any(option.risky for option in options)
+        self.risky = options[0].risky if len(options) == 1 else any(o.risky for o in options)
 
 
 @attrs.frozen
@@ -151,7 +149,7 @@ class Problem:
         self._checkpoint = checkpoint
         self.in_use = shared = 0
         self.consumed: dict[int, Mapping[str, int]] = {}
-        for pool in view.pools:
+        for pool in view.pools if allocated else ():
             use = _pool_use(view, pool, allocated)
             if use is not None:
                 self.in_use |= use.exclusive

@@ -65,7 +65,8 @@ class Meter:
 
     def start(self) -> None:
         """Ask all conditions once; a call that is over before it began does nothing."""
-        self._ask()
+        if self._cancel is not None or self._deadline is not None or self._budget is not None:
+            self._ask()
 
     def step(self) -> None:
         """Count one step; raises ``StopSearch`` when the call must end."""
@@ -379,8 +380,11 @@ class Search:
         consumed = self.state.consumed.get(candidate)
         if consumed is None:
             consumed = self.problem.consumed_amounts(candidate)
-        limits = self.problem.limits(candidate)
         wanted = option.statics.vector(candidate)
+        limits = self.problem.limits(candidate)
+        if len(limits) == 1:  # One capacity is the rule, and a third of the time.
+            amount = consumed[0] + wanted[0]
+            return (amount,) if amount <= limits[0] else None
         total = tuple(map(add, consumed, wanted))
         return total if all(map(le, total, limits)) else None
 
