@@ -368,6 +368,28 @@ def test_malformed_answers_are_the_callers_to_judge() -> None:
     assert binding.answered(None, None).phase is Phase.READ
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        {},
+        {"kind": "Status", "status": "Success", "metadata": {}},
+        claim_json(name="other"),
+        claim_json() | {"metadata": {"name": "gpu", "namespace": "team-a"}},
+        claim_json() | {"metadata": {"name": "gpu", "namespace": "team-a", "uid": "claim-uid"}},
+        claim_json() | {"metadata": {"name": "gpu", "namespace": "b", "uid": "claim-uid"}},
+    ],
+)
+def test_answers_about_something_else_tell_nothing(body: Json) -> None:
+    """A success with another body than the stored claim says nothing about the write: it does
+    not mean that the claim is impossible, which would give its devices away."""
+    binding = start(claim_json(finalizers=(FINALIZER,)), NEW)
+    assert binding.phase is Phase.ALLOCATION
+    with pytest.raises(MalformedObjectError):
+        binding.answered(200, body)
+    unknown = binding.answered(None)
+    assert (unknown.phase, unknown.uncertain) == (Phase.READ, True)
+
+
 def test_an_answer_too_many() -> None:
     """When nothing was asked there is nothing to answer."""
     with pytest.raises(PatchError, match="over"):

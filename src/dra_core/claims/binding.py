@@ -38,7 +38,7 @@ from dra_core.claims.reservation import (
     can_be_reserved,
     has_consumer,
 )
-from dra_core.errors import PatchError
+from dra_core.errors import MalformedObjectError, PatchError
 
 MAX_ROUNDS = 5
 """Writes of one binding that may fail before it gives way to the next attempt."""
@@ -192,9 +192,9 @@ class ClaimBinding:
         """The next state, after the answer to ``request``.
 
         ``status`` is the HTTP status, ``None`` if there was no answer; ``body`` the
-        decoded JSON of a successful answer. Raises ``MalformedObjectError`` if that is no
-        claim: then nothing is known about the write, so pass ``None`` instead; and
-        ``PatchError`` if there is no request to be answered.
+        decoded JSON of a successful answer. Raises ``MalformedObjectError`` if that is not
+        the claim, as the API server states it: then nothing is known about the write, so
+        pass ``None`` instead; and ``PatchError`` if there is no request to be answered.
         """
         if self.request is None:
             raise PatchError(str(self.claim.metadata.key), "nothing was asked: the binding is over")
@@ -212,7 +212,16 @@ class ClaimBinding:
 
     def _decode(self, body: Any) -> ResourceClaim:
         decode = self.plan.decode
-        return decode(body) if decode else decode_resource_claim(body, self.plan.version)
+        claim = decode(body) if decode else decode_resource_claim(body, self.plan.version)
+        key, metadata = self.claim.metadata.key, claim.metadata
+        if metadata.key != key:
+            problem = f"is not that of {key}, which was asked for"
+        elif not metadata.uid or not metadata.resource_version:
+            problem = "lacks the uid or resourceVersion that every stored object has"
+        else:
+            return claim
+        name = str(metadata.key) if metadata.name else ""
+        raise MalformedObjectError("ResourceClaim", name, "metadata", problem)
 
     def _failed(self, *, uncertain: bool) -> "ClaimBinding":
         """Read the claim next, whatever the write met with; unless reading fails too often."""
