@@ -187,17 +187,24 @@ class MiniScheduler:
             (dra.list_resource_claim_for_all_namespaces, read.resource_claim, self.claims),
             (core.list_pod_for_all_namespaces, decode_pod, self.pods),
         ]
-        for args in followed:
-            threading.Thread(target=self._follow, args=args, daemon=True).start()
-        threading.Thread(target=self._run, daemon=True).start()
+        listed = [threading.Event() for _ in followed]
+        for args, event in zip(followed, listed, strict=True):
+            threading.Thread(target=self._follow, args=(*args, event), daemon=True).start()
+        self._thread = threading.Thread(target=self._run, args=(listed,), daemon=True)
+        self._thread.start()
 
     def stop(self) -> None:
         """Begin nothing new, and wait for what is being written."""
         self.stopping.set()
+        self._thread.join()
         self._workers.shutdown()
 
     def _follow(
-        self, listing: Callable[..., Any], decode: Callable[[Any], Any], cache: AssumeCache[Any]
+        self,
+        listing: Callable[..., Any],
+        decode: Callable[[Any], Any],
+        cache: AssumeCache[Any],
+        listed: threading.Event,
     ) -> None:
         """An informer: list, then watch; list anew when the watch has lost its place."""
         while not self.stopping.is_set():
@@ -205,6 +212,7 @@ class MiniScheduler:
                 found = json.loads(listing(_preload_content=False).data)
                 version = found["metadata"]["resourceVersion"]
                 cache.observe_all([decode(item) for item in found["items"]], version)
+                listed.set()
                 while not self.stopping.is_set():
                     stream = watch.Watch(return_type="object")
                     for event in stream.stream(
@@ -217,7 +225,10 @@ class MiniScheduler:
             except (ApiException, HTTPError):
                 self.stopping.wait(0.2)
 
-    def _run(self) -> None:
+    def _run(self, listed: list[threading.Event]) -> None:
+        # Before the claims were listed, devices that are in use look free.
+        while not self.stopping.is_set() and not all(event.wait(0.1) for event in listed):
+            pass
         while not self.stopping.is_set():
             pod = self.queue.take(timeout=0.05)
             waiting, self._waiting = self._waiting, []
@@ -283,7 +294,10 @@ class MiniScheduler:
                 if cycle.state is CycleState.WAITING:
                     self._waiting.append((cycle, node))
                     return
-                request = self._begin(cycle, node)
+                bound = cycle.state is CycleState.BINDABLE and self._bind(cycle.pod, node)
+                if bound is None:
+                    return
+                request = cycle.post_bind() if bound else self._begin(cycle)
                 while request is not None:
                     request = cycle.answered(*self._send(request))
         except Exception as error:
@@ -291,30 +305,34 @@ class MiniScheduler:
             raise
         self._end(cycle)
 
-    def _begin(self, cycle: PodCycle, node: str) -> ApiRequest | None:
+    def _begin(self, cycle: PodCycle) -> ApiRequest | None:
         if cycle.state is CycleState.FILTERING:
             return cycle.post_filter()
         if cycle.state is CycleState.RESERVED:
             return cycle.pre_bind(datetime.now(UTC))
-        if cycle.state is CycleState.BINDABLE and self._bind(cycle.pod, node):
-            return cycle.post_bind()
         return cycle.unreserve()
 
-    def _bind(self, pod: Pod, node: str) -> bool:
-        """Put the pod on the node. After an unclear answer, look: it may have happened."""
+    def _bind(self, pod: Pod, node: str) -> bool | None:
+        """Put the pod on the node; ``None`` if nobody knows whether it is there.
+
+        After an unclear answer, look: it may have happened. As long as that is not known the
+        claims stay as they are, because a pod that runs must not lose them.
+        """
         target = Target("", "v1", "pods", pod.namespace, pod.name)
         body = {"apiVersion": "v1", "kind": "Binding", "target": {"kind": "Node", "name": node}}
         body["metadata"] = {"name": pod.name, "uid": pod.metadata.uid}
         status, found = self._send(target.at("binding").create(body))
-        while status != 201 and not self.stopping.is_set():
+        if status == 201:
+            return True
+        while not self.stopping.is_set():
             status, found = self._send(target.get())
             if status == 404:
                 return False
-            if status == 200 and found is not None:
+            if status == 200:
                 seen = decode_pod(found)
-                return seen.metadata.uid == pod.metadata.uid and seen.node_name == node
+                return seen.metadata.uid == pod.metadata.uid and bool(seen.node_name)
             self.stopping.wait(0.1)
-        return status == 201
+        return None
 
     def _end(self, cycle: PodCycle) -> None:
         uid, verdict = cycle.pod.metadata.uid, cycle.verdict

@@ -38,7 +38,7 @@ class Demo:
 
     server: ApiServer
     invariants: Invariants
-    scheduler: MiniScheduler
+    schedulers: list[MiniScheduler]
     seconds: float
     requests: Counter[str]
     problems: list[str]
@@ -47,7 +47,8 @@ class Demo:
 def run(pods: int, nodes: int, *, seconds: float = 120.0, bad_luck: float = 0.02) -> Demo:
     """Schedule so many pods on so many nodes, in at most so many seconds.
 
-    ``bad_luck`` is the part of the scheduler's requests to which something happens.
+    ``bad_luck`` is the part of the scheduler's requests to which something happens. When
+    half of the pods are done the scheduler is replaced by a new one.
     """
     server = ApiServer()
     server.seed(*demo.cluster_objects(pods, nodes))
@@ -77,27 +78,39 @@ def run(pods: int, nodes: int, *, seconds: float = 120.0, bad_luck: float = 0.02
         ]
         for loop in loops:
             loop.start()
-        configuration = kube.Configuration(host=shell.url)
-        configuration.connection_pool_maxsize = 16
-        scheduler = MiniScheduler(kube.ApiClient(configuration), SCHEDULER)
-        scheduler.start()
+        schedulers = [start_scheduler(shell.url)]
         for number in range(pods):
             with shell.lock:
                 own(Target("", "v1", "pods", demo.NAMESPACE).create(demo.pod(number, SCHEDULER)))
         while time.monotonic() < begin + seconds and not any(loop.error for loop in loops):
             time.sleep(0.2)
             with shell.lock:
-                if not unsettled(server):
-                    break
-        scheduler.stop()
+                left = len(unsettled(server))
+            if not left:
+                break
+            if left < pods / 2 and len(schedulers) == 1:
+                # What only the process knew is lost: the next one has to find its way.
+                schedulers[0].stop()
+                schedulers.append(start_scheduler(shell.url))
+        schedulers[-1].stop()
         stop.set()
         for loop in loops:
             loop.join()
         took = time.monotonic() - begin
-    errors = [*scheduler.errors, *(loop.error for loop in loops if loop.error)]
+    errors = [error for scheduler in schedulers for error in scheduler.errors]
+    errors += [loop.error for loop in loops if loop.error]
     problems = [*invariants.violations, *unsettled(server), *map(repr, errors)]
     problems += Invariants(server).violations
-    return Demo(server, invariants, scheduler, took, requests, problems)
+    return Demo(server, invariants, schedulers, took, requests, problems)
+
+
+def start_scheduler(url: str) -> MiniScheduler:
+    """A scheduler that works on the API server at ``url``."""
+    configuration = kube.Configuration(host=url)
+    configuration.connection_pool_maxsize = 16
+    scheduler = MiniScheduler(kube.ApiClient(configuration), SCHEDULER)
+    scheduler.start()
+    return scheduler
 
 
 def unsettled(server: ApiServer) -> list[str]:
@@ -120,13 +133,15 @@ def report(demo_run: Demo) -> str:
     letters = {str(key): LETTERS[p.metadata.labels["app"]] for p in found for key in claims_of(p)}
     slices = [decode_resource_slice(obj) for obj in demo_run.server.objects("resourceslices")]
     bound = Counter(pod.metadata.labels["app"] for pod in found if pod.node_name)
+    attempts = sum(scheduler.attempts for scheduler in demo_run.schedulers)
     lines = [
         *device_lines(slices, demo_run.invariants.claims, letters),
         "",
         "letters: " + ", ".join(f"{letter} {app}" for app, letter in LETTERS.items()),
         f"pods:    {len(found)}, bound " + ", ".join(f"{n} {app}" for app, n in bound.items())
         + f"; {sum(pod.finished for pod in found)} have ended",
-        f"cycles:  {demo_run.scheduler.attempts} in {demo_run.seconds:.1f} s",
+        f"cycles:  {attempts} in {demo_run.seconds:.1f} s, by {len(demo_run.schedulers)} schedulers"
+        " one after the other",
         "requests: " + ", ".join(f"{n} {what}" for what, n in demo_run.requests.most_common(6)),
         f"invariants: {len(demo_run.problems)} problems",
         *(f"  {problem}" for problem in demo_run.problems),

@@ -15,14 +15,15 @@ from support.claim_json import allocation_json, claim_json
 
 
 def test_a_small_cluster() -> None:
-    """Every pod is scheduled in spite of bad luck, and every invariant holds."""
+    """Every pod is scheduled in spite of bad luck and a restart; every invariant holds."""
     result = scheduler_demo.run(20, 4, seconds=60, bad_luck=0.05)
     assert result.problems == []
     found = scheduler_demo.pods_of(result.server)
     assert len(found) == 20
     assert all(pod.node_name for pod in found)
     assert result.requests["create pods/binding"] >= 20
-    assert result.scheduler.tracker.in_flight() == ()
+    assert len(result.schedulers) == 2
+    assert all(scheduler.tracker.in_flight() == () for scheduler in result.schedulers)
     lines = scheduler_demo.report(result).splitlines()
     devices = demo_cluster.devices_per_node(20, 4)
     for line, node in zip(lines, demo_cluster.node_names(4), strict=False):
