@@ -571,13 +571,13 @@ def test_other_kinds_are_ignored_and_told() -> None:
     others = [{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "x"}}] * 2
     old = {
         "apiVersion": "resource.k8s.io/v1alpha2",
-        "kind": "ResourceClass",
+        "kind": "DeviceClass",
         "metadata": {"name": "y"},
     }
     ran = run_on(*small_cluster(*others, old))
     assert (
         "Note: 3 objects of other kinds ignored: apps/v1 Deployment (2), "
-        "resource.k8s.io/v1alpha2 ResourceClass (1)."
+        "resource.k8s.io/v1alpha2 DeviceClass (1)."
     ) in ran.out.replace("\n", " ")
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from support.commands import EXAMPLE, run
+from support.commands import EXAMPLE, OLDER_EXAMPLE, run
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -27,6 +27,8 @@ CASES = {
         ),
     ),
     "lint.txt": (0, ("lint", EXAMPLE)),
+    "allocate-v1alpha2.txt": (1, ("allocate", OLDER_EXAMPLE)),
+    "lint-v1alpha2.txt": (0, ("lint", OLDER_EXAMPLE)),
 }  # fmt: skip
 
 

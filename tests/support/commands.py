@@ -17,6 +17,9 @@ Json = dict[str, Any]
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "cluster.yaml"
 """The cluster dump that is part of the project."""
 
+OLDER_EXAMPLE = EXAMPLE.with_name("cluster-v1alpha2.yaml")
+"""The same of a cluster with named resources."""
+
 DRIVER = "gpu.example.com"
 
 

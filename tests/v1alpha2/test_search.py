@@ -65,6 +65,13 @@ def test_a_failing_selector_ends_the_search_where_it_is_met() -> None:
     assert run([(0b101, 0), (0b111, 0)], failing=0b010)[0] == Failed(1, 1)
 
 
+def test_what_competes_is_named_although_a_selector_could_fail() -> None:
+    """The failing instance is taken by the first request, and nothing is left for the second."""
+    meter = Meter(None, None, None)
+    wanted = [Candidates(0b1, 0, 0), Candidates(0, 0b1, 0)]
+    assert Search(wanted, -1, meter).run() == Refuted((0, 1), 1)
+
+
 def test_failing_instances_are_not_left_out_of_a_hopeless_search() -> None:
     """Before it is known that nothing fits the plain search meets the failing instance."""
     assert run([(0b011, 0), (0b001, 0), (0, 0)], failing=0b010)[0] == Failed(0, 1)

@@ -7,12 +7,13 @@ allocator node by node, and the answers as data. How they are shown is the busin
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import StrEnum
+from functools import partial
 
 import attrs
 
 from dra_core.allocator.allocation import DEFAULT_BUDGET, Allocator
 from dra_core.allocator.plan import Plan
-from dra_core.allocator.results import Allocated, Undecided
+from dra_core.allocator.results import Allocated, Outcome, Undecided
 from dra_core.api.core import Node, ObjectMeta, Pod
 from dra_core.api.names import DeviceId, ObjectKey, PoolId
 from dra_core.api.objects import AllocationResult, ResourceClaim
@@ -22,7 +23,8 @@ from dra_core.claims.names import (
     UnresolvedClaim,
     resolve_claims,
 )
-from dra_core.claims.reservation import check_reservable, pod_reference
+from dra_core.claims.reservation import MAX_CONSUMERS, check_reservable, pod_reference
+from dra_core.cli import named
 from dra_core.cli.load import Dump
 from dra_core.errors import ClaimFullError, ClaimNotCreatedError, DraError, SelectorFailedError
 from dra_core.explanation import Cause, Names, explain, explain_error
@@ -142,7 +144,9 @@ def nodes_of_slices(dump: Dump) -> list[Node]:
     """Nodes that slices and their devices name, by name; their labels are not known."""
     names = {s.node_name for s in dump.slices}
     names.update(device.node_name for s in dump.slices for device in s.devices)
-    return [Node(ObjectMeta(name)) for name in sorted(names) if name]
+    nodes = {name: Node(ObjectMeta(name)) for name in names if name}
+    nodes |= {node.name: node for node in named.nodes_of_slices(dump)}
+    return [nodes[name] for name in sorted(nodes)]
 
 
 @attrs.frozen
@@ -177,6 +181,7 @@ class Judge:
         self._allocator = Allocator(
             Inventory(slices), dump.classes, share_ids=share_ids, features=features
         )
+        self._named = named.allocator_for(dump)
 
     def judge(self, subject: Subject) -> Answer:
         """All nodes for one subject; a fault of its own ends the attempt."""
@@ -198,7 +203,7 @@ class Judge:
 
     def _uses(self, subject: Subject) -> tuple[tuple[ClaimUse, ...], tuple[Cause, ...]]:
         if subject.pod is None:
-            pairs = [_use("", "", claim, None) for claim in subject.claims]
+            pairs = [self._use("", "", claim, None) for claim in subject.claims]
             return tuple(use for use, _ in pairs), tuple(cause for _, cause in pairs if cause)
         pod = subject.pod
         answers = resolve_claims(pod, self._claims.get, workload_claims=True).answers
@@ -218,7 +223,7 @@ class Judge:
             if isinstance(answer.reason, ClaimNotCreatedError):
                 return self._use_of_template(pod, entry, template)
             return _unusable(entry, "", template, explain_error(answer.reason))
-        return _use(entry, template, answer.claim, pod)
+        return self._use(entry, template, answer.claim, pod)
 
     def _use_of_template(
         self, pod: Pod, entry: str, template: str
@@ -230,12 +235,30 @@ class Judge:
                 f"{pod.namespace}/{template} is not in the input"
             )
             return _unusable(entry, "", template, Cause("template-not-found", text))
-        name = ObjectMeta(f"{pod.name}-{entry}", pod.namespace)
-        claim = ResourceClaim(name, found.devices, found.controller, raw=found.raw)
-        use, problem = _use(entry, template, claim, pod)
+        claim = named.claim_of(found, ObjectMeta(f"{pod.name}-{entry}", pod.namespace))
+        use, problem = self._use(entry, template, claim, pod)
         if problem is not None:
             return use, problem
         return attrs.evolve(use, name="", state=ClaimState.WOULD_BE_CREATED), None
+
+    def _use(
+        self, entry: str, template: str, claim: ResourceClaim, pod: Pod | None
+    ) -> tuple[ClaimUse, Cause | None]:
+        """A claim that exists, and why it is of no use if it is not."""
+        name = str(claim.metadata.key)
+        if claim.allocation is None:
+            controller = named.controller_of(claim, self._named)
+            if controller:
+                text = f"claim {entry or name} is allocated by the controller {controller}"
+                return _unusable(entry, name, template, Cause("other-controller", text))
+            return ClaimUse(entry, name, template, ClaimState.UNALLOCATED, claim), None
+        try:
+            if pod is not None:
+                limit = named.limit_of(claim, MAX_CONSUMERS)
+                check_reservable(claim, pod_reference(pod), limit)
+        except ClaimFullError as error:
+            return _unusable(entry, name, template, explain_error(error))
+        return ClaimUse(entry, name, template, ClaimState.ALLOCATED, claim), None
 
     # --- nodes -----------------------------------------------------------------------
 
@@ -249,27 +272,69 @@ class Judge:
             and use.claim.allocation is not None
             and use.claim.allocation.node_selector is not None
         ]
-        open_claims = answer.open_claims
-        plan = self._allocator.plan([use.claim for use in open_claims if use.claim is not None])
-        labels = tuple(use.label for use in open_claims)
+        trials = self._trials(answer.open_claims)
         for node in self._nodes:
-            yield _held_elsewhere(node, held) or self._on_node_with(plan, labels, node)
+            yield _held_elsewhere(node, held) or _on_node(trials, node)
             self._on_node()
 
-    def _on_node_with(self, plan: Plan, labels: tuple[str, ...], node: Node) -> NodeAnswer:
-        name = node.name
+    def _trials(self, uses: Sequence[ClaimUse]) -> list["_Trial"]:
+        """How to try the claims on a node: those of v1alpha2 have an allocator of their own.
+
+        A cluster has claims of one shape, a dump of several clusters may have both.
+        """
+        older = [place for place, use in enumerate(uses) if named.is_named(use.claim)]
+        others = [place for place in range(len(uses)) if place not in older]
+        trials = []
+        if older:
+            claims = _claims_at(uses, older)
+            trial = named.trial(self._named, claims, self._allocated, self._budget)
+            trials.append(_Trial(tuple(older), _labels_at(uses, older), trial.on_node))
+        if others or not older:
+            ask = partial(self._ask, self._allocator.plan(_claims_at(uses, others)))
+            trials.append(_Trial(tuple(others), _labels_at(uses, others), ask))
+        return trials
+
+    def _ask(self, plan: Plan, node: Node) -> Outcome:
+        return self._allocator.allocate(plan, node, self._allocated, budget=self._budget)
+
+
+def _claims_at(uses: Sequence[ClaimUse], places: Sequence[int]) -> list[ResourceClaim]:
+    return [use.claim for use in (uses[place] for place in places) if use.claim is not None]
+
+
+def _labels_at(uses: Sequence[ClaimUse], places: Sequence[int]) -> tuple[str, ...]:
+    return tuple(uses[place].label for place in places)
+
+
+@attrs.frozen
+class _Trial:
+    """Claims that are allocated together: their places in the answer, and the question."""
+
+    places: tuple[int, ...]
+    labels: tuple[str, ...]
+    ask: Callable[[Node], Outcome]
+
+
+def _on_node(trials: Sequence[_Trial], node: Node) -> NodeAnswer:
+    """What a node would give for all claims; what does not fit first ends it."""
+    results: dict[int, AllocationResult] = {}
+    steps = 0
+    for trial in trials:
         try:
-            outcome = self._allocator.allocate(plan, node, self._allocated, budget=self._budget)
+            outcome = trial.ask(node)
         except SelectorFailedError as error:
             if error.reason != "selector-runtime":
                 raise
-            return NodeAnswer(name, Verdict.ERROR, causes=explain(error))
-        if isinstance(outcome, Allocated):
-            return NodeAnswer(name, Verdict.FITS, outcome.results, steps=outcome.steps)
-        undecided = isinstance(outcome, Undecided)
-        verdict = Verdict.UNDECIDED if undecided else Verdict.DOES_NOT_FIT
-        causes = explain(outcome, names_on(name, labels))
-        return NodeAnswer(name, verdict, causes=causes, steps=outcome.steps)
+            return NodeAnswer(node.name, Verdict.ERROR, causes=explain(error))
+        steps += outcome.steps
+        if not isinstance(outcome, Allocated):
+            undecided = isinstance(outcome, Undecided)
+            verdict = Verdict.UNDECIDED if undecided else Verdict.DOES_NOT_FIT
+            causes = explain(outcome, names_on(node.name, trial.labels))
+            return NodeAnswer(node.name, verdict, causes=causes, steps=steps)
+        results |= dict(zip(trial.places, outcome.results, strict=True))
+    ordered = tuple(results[place] for place in sorted(results))
+    return NodeAnswer(node.name, Verdict.FITS, ordered, steps=steps)
 
 
 def names_on(node: str, claims: tuple[str, ...] = ()) -> Names:
@@ -277,31 +342,14 @@ def names_on(node: str, claims: tuple[str, ...] = ()) -> Names:
 
     def device(device_id: DeviceId) -> str:
         _, pool, name = device_id
-        return name if pool == node else f"{pool}/{name}"
+        # Resources of v1alpha2 that are of no node have no pool.
+        return name if pool in (node, "") else f"{pool}/{name}"
 
     def pool(pool_id: PoolId) -> str:
         driver, name = pool_id
         return f"{driver}/{name}" if name != node else f"{driver}/(node)"
 
     return Names(claims, device, pool)
-
-
-def _use(
-    entry: str, template: str, claim: ResourceClaim, pod: Pod | None
-) -> tuple[ClaimUse, Cause | None]:
-    """A claim that exists, and why it is of no use if it is not."""
-    name = str(claim.metadata.key)
-    if claim.allocation is None:
-        if claim.controller:
-            text = f"claim {entry or name} is allocated by the controller {claim.controller}"
-            return _unusable(entry, name, template, Cause("other-controller", text))
-        return ClaimUse(entry, name, template, ClaimState.UNALLOCATED, claim), None
-    try:
-        if pod is not None:
-            check_reservable(claim, pod_reference(pod))
-    except ClaimFullError as error:
-        return _unusable(entry, name, template, explain_error(error))
-    return ClaimUse(entry, name, template, ClaimState.ALLOCATED, claim), None
 
 
 def _unusable(entry: str, name: str, template: str, cause: Cause) -> tuple[ClaimUse, Cause]:

@@ -9,10 +9,13 @@ from collections.abc import Iterator, Sequence
 import attrs
 
 from dra_core.api.validation import Severity, validate
+from dra_core.cli.lint_named import lint_named
 from dra_core.cli.lint_selectors import Finding, lint_selectors
 from dra_core.cli.load import counted, load
 from dra_core.cli.progress import Progress
 from dra_core.errors import MalformedObjectError
+from dra_core.v1alpha2 import validation as v1alpha2
+from dra_core.v1alpha2.objects import ResourceSlice as NamedSlice
 
 
 @attrs.frozen
@@ -59,8 +62,9 @@ def lint(sources: Sequence[str]) -> LintResult:
             progress.advance()
     with Progress("trying selectors") as progress:
         findings += lint_selectors(dump, progress.advance)
+        findings += lint_named(dump, progress.advance)
     notes = list(dump.notes)
-    if not dump.slices:
+    if not dump.slices and not dump.of(NamedSlice):
         notes.append("no ResourceSlices in the input: selectors were not tried on devices")
     if dump.skipped:
         total = sum(number for _, number in dump.skipped)
@@ -73,5 +77,5 @@ def lint(sources: Sequence[str]) -> LintResult:
 def _violations(kind: str, name: str, value: object) -> list[Finding]:
     return [
         Finding(found.severity is Severity.ERROR, kind, name, found.path, found.problem)
-        for found in validate(value)
+        for found in (*validate(value), *v1alpha2.validate(value))
     ]

@@ -19,6 +19,7 @@ from dra_core.api.objects import (
 from dra_core.api.wire_versions import VERSIONS
 from dra_core.cel.selector import Selector, SelectorCache
 from dra_core.cli.load import Dump, api_version_of, counted
+from dra_core.cli.named import is_named
 from dra_core.cli.selectors import (
     NEAR,
     Listed,
@@ -63,10 +64,14 @@ def lint_selectors(dump: Dump, on_object: Callable[[], None]) -> list[Finding]:
         lint.device_class(device_class.name, device_class.selectors)
         on_object()
     for claim in dump.claims:
+        if is_named(claim):
+            continue
         lint.at("ResourceClaim", str(claim.metadata.key), api_version_of(claim))
         lint.claim("spec.devices", claim.devices)
         on_object()
     for template in dump.templates:
+        if is_named(template):
+            continue
         lint.at("ResourceClaimTemplate", str(template.metadata.key), api_version_of(template))
         lint.claim("spec.spec.devices", template.devices)
         on_object()

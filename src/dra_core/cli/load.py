@@ -26,6 +26,7 @@ from dra_core.api.objects import (
 from dra_core.api.wire_versions import CONTEXT_KINDS
 from dra_core.cli.documents import read_documents
 from dra_core.errors import MalformedObjectError
+from dra_core.v1alpha2 import wire as v1alpha2
 
 DEFAULT_NAMESPACE: Final = "default"
 """Where an object without namespace belongs, as ``kubectl apply`` would decide."""
@@ -36,7 +37,11 @@ _NAMESPACED: Final = (
     "ResourceClaimTemplate",
     "PodGroup",
     *CONTEXT_KINDS.values(),
+    *v1alpha2.NAMESPACED,
 )
+
+ApiObject = wire.ApiObject | v1alpha2.ApiObject
+"""Everything that is read."""
 
 T = TypeVar("T")
 
@@ -48,7 +53,7 @@ class Loaded:
     kind: str
     api_version: str
     source: str
-    value: wire.ApiObject
+    value: ApiObject
 
 
 @attrs.frozen
@@ -89,12 +94,12 @@ class Dump:
 
     @property
     def claims(self) -> tuple[ResourceClaim, ...]:
-        """All claims."""
+        """All claims, those of v1alpha2 too."""
         return self.of(ResourceClaim)
 
     @property
     def templates(self) -> tuple[ResourceClaimTemplate, ...]:
-        """All claim templates."""
+        """All claim templates, those of v1alpha2 too."""
         return self.of(ResourceClaimTemplate)
 
     @property
@@ -103,7 +108,7 @@ class Dump:
         return self.of(DeviceTaintRule)
 
 
-def api_version_of(value: wire.ApiObject) -> str:
+def api_version_of(value: ApiObject) -> str:
     """The version part of the apiVersion that an object was read in."""
     return str((value.raw or {}).get("apiVersion", "v1")).rpartition("/")[2]
 
@@ -166,18 +171,20 @@ class Loader:
         return Dump(tuple(self._found.values()), skipped, tuple(notes))
 
     def _add(self, source: str, item: wire.WireObject) -> None:
-        if not item.known:
+        older = v1alpha2.is_known(item.api_version, item.kind)
+        if not item.known and not older:
             self._skipped[f"{item.api_version} {item.kind}".strip()] += 1
             return
         try:
-            value = self._in_namespace(item.kind, self._decoder.decode(item.data))
+            decode = v1alpha2.decode if older else self._decoder.decode
+            value = self._in_namespace(item.kind, decode(item.data))
             if not value.metadata.name:
                 raise MalformedObjectError(item.kind, "", "metadata.name", "is missing")
             self._keep(Loaded(item.kind, item.api_version, source, value))
         except MalformedObjectError as error:
             self._on_malformed(error)
 
-    def _in_namespace(self, kind: str, value: wire.ApiObject) -> wire.ApiObject:
+    def _in_namespace(self, kind: str, value: ApiObject) -> ApiObject:
         if value.metadata.namespace or kind not in _NAMESPACED:
             return value
         self._without_namespace += 1

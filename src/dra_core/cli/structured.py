@@ -12,12 +12,14 @@ from typing import Any, Final
 
 from dra_core.api import wire
 from dra_core.api.objects import AllocationResult
+from dra_core.cli import named
 from dra_core.cli.judge import Answer, ClaimUse, NodeAnswer, Verdict
 from dra_core.cli.load import api_version_of
 from dra_core.cli.report import Report
 from dra_core.cli.text import NOT_CONSIDERED
 from dra_core.cli.yaml_values import YamlMissingError
 from dra_core.explanation import Cause
+from dra_core.v1alpha2.objects import AllocationResult as NamedResult
 
 FORM_VERSION: Final = 1
 
@@ -112,10 +114,13 @@ def _node(node: NodeAnswer, answer: Answer) -> Json:
 
 def _allocation(use: ClaimUse, result: AllocationResult) -> Json:
     version = api_version_of(use.claim) if use.claim is not None else "v1"
-    encoded = wire.encode_allocation_result(result, version)
-    for entry in encoded.get("devices", {}).get("config", ()):
-        if "opaque" in entry:
-            entry["opaque"].pop("parameters", None)
+    if isinstance(result, NamedResult):
+        encoded = named.allocation_json(result)
+    else:
+        encoded = wire.encode_allocation_result(result, version)
+        for entry in encoded.get("devices", {}).get("config", ()):
+            if "opaque" in entry:
+                entry["opaque"].pop("parameters", None)
     return {
         "claim": use.label,
         "apiVersion": f"resource.k8s.io/{version}",

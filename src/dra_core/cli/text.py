@@ -190,7 +190,9 @@ def _claim_devices(node: str, label: str, result: AllocationResult) -> Iterator[
         groups.setdefault((picked.request, picked.driver), []).append(_device(node, picked))
     for (request, driver), devices in groups.items():
         name = f"{label}/{request}" if label else request
-        yield f"{name}: {', '.join(devices)} ({driver})"
+        # Requests of v1alpha2 have no names of their own: they are called by their driver.
+        told = "" if request.startswith(f"{driver}[") else f" ({driver})"
+        yield f"{name}: {', '.join(devices)}{told}"
 
 
 def _device(node: str, picked: DeviceRequestAllocationResult) -> str:

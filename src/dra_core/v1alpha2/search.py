@@ -107,13 +107,15 @@ class Search:
     def run(self) -> Found | Refuted | Failed:
         """The first solution, or why there is none, or the selector that failed."""
         found = self._descend()
-        if found is not NO_SINGLE_REASON or self._may_fail:
+        if found is not NO_SINGLE_REASON:
             return found
-        self._taken = 0
-        matching = Matching([request.matching for request in self._requests], self._meter)
+        # An instance on which a selector fails might have done: what compete even so compete.
+        masks = [request.matching | request.failing for request in self._requests]
+        matching = Matching(masks, self._meter)
         refuted = matching.make()
-        if refuted is not None:
-            return refuted
+        if refuted is not None or self._may_fail:
+            return refuted or NO_SINGLE_REASON
+        self._taken = 0
         self._matching = matching
         return self._descend()
 
