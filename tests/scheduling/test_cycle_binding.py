@@ -597,6 +597,20 @@ def test_a_failed_unreserve_is_reported_not_retried(site: Site) -> None:
     assert site.stored("c").reserved_for == ()
 
 
+@pytest.mark.parametrize("fault", [Fault.LOST_ANSWER, Fault.HIDDEN, Fault.LOST_REQUEST])
+def test_a_reservation_that_may_be_gone_is_made_again(site: Site, fault: Fault) -> None:
+    """Nobody knows whether unreserve happened, and the informer lags: the next attempt does
+    not take the copy at hand for a reservation."""
+    cycle = site.bound(POD)
+    site.show()
+    site.line.source = script([fault])
+    site.drive(cycle, cycle.unreserve())
+    site.take_sent()
+    site.bound(POD)
+    assert site.take_sent() == ["patch resourceclaims/status c"]
+    assert [entry.uid for entry in site.stored("c").reserved_for] == ["pod-uid"]
+
+
 def test_a_claim_that_is_gone_needs_no_unreserve(site: Site) -> None:
     """A claim that was deleted is nobody's trouble."""
     cycle = site.bound(POD)

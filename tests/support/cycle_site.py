@@ -35,7 +35,7 @@ from dra_core.scheduling.cycle_table import CycleState
 from dra_core.scheduling.cycle_verdicts import NodeFits
 from dra_core.scheduling.in_flight import ClaimTracker
 from dra_core.testing.api_server import ApiServer
-from dra_core.testing.faults import FaultSource, FaultyServer, script
+from dra_core.testing.faults import FaultyServer, script
 from dra_core.testing.watch import Informer
 from support import allocation_builders as build
 from support.claims import named
@@ -65,12 +65,12 @@ class Site:
         *,
         version: str = "v1",
         nodes: Sequence[str] = ("node-1", "node-2"),
-        max_consumers: int | None = None,
-        faults: FaultSource | None = None,
+        server: ApiServer | None = None,
+        line: FaultyServer | None = None,
     ) -> None:
         self.version = version
-        self.server = ApiServer(max_consumers=max_consumers)
-        self.line = FaultyServer(self.server, faults or script(()))
+        self.server = server or ApiServer()
+        self.line = line or FaultyServer(self.server, script(()))
         self.nodes = {name: Node(ObjectMeta(name)) for name in nodes}
         self.errors: list[DraError] = []
         self.sent: list[ApiRequest] = []

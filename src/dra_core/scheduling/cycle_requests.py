@@ -18,10 +18,13 @@ from dra_core.claims.binding import (
     ClaimBinding,
     Impossible,
     ImpossibleReason,
+    Phase,
     RetryLater,
+    RetryReason,
     same_allocation,
     start_binding,
 )
+from dra_core.claims.reservation import without_consumers
 from dra_core.errors import DraError, MalformedObjectError
 from dra_core.scheduling.context import ContextPolicy, ContextRecord
 from dra_core.scheduling.context_publishing import ContextPublishing, start_publishing
@@ -117,13 +120,15 @@ def bind_claim(
         newest,
         held.allocation,
         held.consumer,
-        is_new=held.is_new,
+        is_new=held.is_new and _is_ours(around, held),
         suits=lambda allocation: allocation_suits(allocation, node),
         timestamp=timestamp,
     )
     try:
         binding = start_binding(newest, plan)
         while binding.request is not None:
+            if binding.phase is Phase.ALLOCATION and not _is_ours(around, held):
+                return _outcome(around, held, binding, RetryLater(RetryReason.DEALLOCATED))
             answer = yield binding.request
             binding = _answered(around, binding, answer)
             _note(around, held, binding)
@@ -154,8 +159,27 @@ def _note(around: Surroundings, held: HeldClaim, binding: ClaimBinding) -> None:
         around.assume(held.claim)
 
 
-def _outcome(around: Surroundings, held: HeldClaim, binding: ClaimBinding) -> Stopped | None:
-    outcome = binding.outcome
+def _is_ours(around: Surroundings, held: HeldClaim) -> bool:
+    """Whether the allocation is still in flight for this pod, and so may be written.
+
+    A peer of the gang may have written the shared entry, and the claim may have lost its
+    allocation again since: then the devices may be somebody else's by now.
+    """
+    pending = around.tracker.pending(held.uid)
+    return (
+        pending is not None
+        and around.pod.metadata.uid in pending.users
+        and same_allocation(pending.allocation, held.allocation)
+    )
+
+
+def _outcome(
+    around: Surroundings,
+    held: HeldClaim,
+    binding: ClaimBinding,
+    stopped: RetryLater | None = None,
+) -> Stopped | None:
+    outcome = stopped or binding.outcome
     # A copy that was read in this attempt is newer than any earlier write.
     held.maybe_written = held.maybe_written and not binding.from_server
     if isinstance(outcome, Impossible):
@@ -194,8 +218,13 @@ def unreserve_claim(around: Surroundings, held: HeldClaim) -> Steps[None]:
     answer = yield request
     key = str(claim.metadata.key)
     if not is_done(request, answer):
-        if Cause.MISSING not in request.meaning(answer.status).causes:
+        causes = request.meaning(answer.status).causes
+        if Cause.MISSING not in causes:
             around.trouble(TroubleKind.UNRESERVE, key, answer.status)
+        if Cause.MAY_HAVE_HAPPENED in causes:
+            # The copy at hand must not pass for a reservation any more: the next attempt
+            # would bind the pod without one. Reserving again does no harm.
+            around.assume(without_consumers(claim, [around.pod.metadata.uid]))
         return
     returned = around.read(held.kind.form, answer, key)
     if returned is not None:
