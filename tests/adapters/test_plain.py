@@ -34,8 +34,15 @@ TAINT = {"key": "a/b", "effect": "NoExecute", "timeAdded": "2026-02-03T04:05:06Z
 PROBE = {"httpGet": {"port": 80}, "exec": {"command": ["a"]}}
 
 OBJECTS: dict[str, Json] = {
+    # Without what came after 1.35: typed models of that version would forget it.
     "slice": changed(
-        changed(SLICE, "spec/skipNodeOperations", MISSING), "spec/devices/0/taints", [TAINT]
+        changed(
+            changed(SLICE, "spec/skipNodeOperations", MISSING),
+            "spec/devices/0/attributes/numas",
+            MISSING,
+        ),
+        "spec/devices/0/taints",
+        [TAINT],
     ),
     "claim": changed(
         changed(
