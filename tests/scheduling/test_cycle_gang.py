@@ -13,6 +13,7 @@ from dra_core.api.core import (
     PodGroup,
     PodResourceClaimStatus,
 )
+from dra_core.claims.binding import RetryLater, RetryReason
 from dra_core.errors import PodGroupMismatchError
 from dra_core.scheduling.cycle import PodCycle
 from dra_core.scheduling.cycle_claims import CycleSettings
@@ -25,6 +26,7 @@ from dra_core.scheduling.cycle_verdicts import (
     Stopped,
     StopReason,
 )
+from dra_core.testing.claim_controller import ClaimController
 from support import allocation_builders as build
 from support.claims import template
 from support.cycle_site import NOW, Site, claim, fitting, is_in, pod
@@ -258,3 +260,26 @@ def test_selectors_of_other_kinds_of_nodes(site: Site) -> None:
     stored = site.claims.list()[0]
     site.tracker.start([attrs.evolve(stored, allocation=allocation)], "p1-uid", session=GANG)
     assert fitting(site.filtered(P2, session=GANG)) == ["node-1", "node-2"]
+
+
+def test_what_a_peer_wrote_and_lost_again_is_not_written_once_more() -> None:
+    """A shared entry was written by a peer, the claim deallocated, its device given to
+    another claim: the pod that is late finds nothing of its own in flight, and waits."""
+    site = Site(nodes=("node-1",))
+    site.add(*build.CLASSES)
+    site.devices("node-1", "a1")
+    site.add(claim("c"), claim("d"))
+    late, peer = site.reserved(P1, session="gang"), site.reserved(P2, session="gang")
+    site.drive(peer, peer.pre_bind(NOW))
+    ClaimController(site.server).settle()  # no such pods are stored: it deallocates the claim
+    for informer in site.informers:
+        informer.show()
+    other = site.reserved(pod("d", name="p3"))
+    site.drive(other, other.pre_bind(NOW))
+    site.drive(late, late.pre_bind(NOW))
+    stopped = late.verdict
+    assert isinstance(stopped, Stopped)
+    assert isinstance(stopped.cause, RetryLater)
+    assert stopped.cause.reason is RetryReason.DEALLOCATED
+    assert site.stored("c").allocation is None
+    site.check()
