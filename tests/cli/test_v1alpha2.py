@@ -1,5 +1,7 @@
 """``allocate`` and ``lint`` on dumps with named resources."""
 
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -223,6 +225,16 @@ def test_objects_without_namespace_are_in_default() -> None:
     ran = run_on(a_slice(), CLASS, claim, made, pod)
     assert ran.code == 0
     assert "3 objects without namespace" in ran.out
+
+
+def test_the_guide_shows_what_the_command_prints() -> None:
+    """The demo in the documentation is part of the output for the example cluster."""
+    root = Path(__file__).parent
+    page = (root.parents[1] / "docs" / "guides" / "v1alpha2.md").read_text(encoding="utf-8")
+    printed = (root / "golden" / "allocate-v1alpha2.txt").read_text(encoding="utf-8")
+    shown = re.findall(r"^```text\n(.*?)^```", page, re.M | re.S)
+    assert len(shown) == 4
+    assert [part for part in shown if part not in printed] == []
 
 
 # --- lint --------------------------------------------------------------------------------
