@@ -1,5 +1,6 @@
 """Requests through real clients, answered by the API server double over HTTP on loopback."""
 
+import asyncio
 import threading
 from collections.abc import Iterator
 from copy import deepcopy
@@ -8,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from dra_core.adapters import kubernetes_client
 from dra_core.adapters.answers import UnreadableAnswerError
 from dra_core.api import wire
 from dra_core.api.objects import ResourceClaimConsumerReference
@@ -15,6 +17,7 @@ from dra_core.api.request import ApiRequest, Cause, Next, Target
 from dra_core.claims.binding import BindingPlan, Bound, start_binding
 from dra_core.testing.api_server import ApiServer
 from dra_core.testing.faults import Fault, FaultyServer, script
+from support import clients
 from support.clients import SENDERS, Sender
 from support.http_api_server import HttpApiServer
 
@@ -328,3 +331,52 @@ def test_unauthorized(client: str, odd: Odd) -> None:
         assert send(CLAIM.get()) == (401, {"message": "expired"})
         odd.answers = [(401, b'{"message": "expired"}'), (200, b"{}")]
         assert send(CLAIM.get()).status == (200 if client.startswith("kr8s") else 401)
+
+
+# What is peculiar to one package
+
+
+def test_the_two_kinds_of_kr8s_do_not_mix(odd: Odd) -> None:
+    """Each API object belongs to its own event loop; the wrong function says so."""
+    import kr8s
+
+    from dra_core.adapters import kr8s_client
+
+    with clients.kr8s_api(odd.url) as api, pytest.raises(TypeError, match="asyncio"):
+        asyncio.run(kr8s_client.send_async(api, CLAIM.get(), timeout=1))
+    with pytest.raises(TypeError, match=r"kr8s\.api\(\)"):
+        kr8s_client.send(object(), CLAIM.get(), timeout=1)
+    assert odd.requests == []
+    assert not issubclass(kr8s.asyncio.Api, kr8s.Api)
+
+
+def test_credentials_of_kubernetes_are_renewed(odd: Odd) -> None:
+    """The hook of the configuration is asked before each request; default headers go along."""
+
+    def renew(configuration: Any) -> None:
+        configuration.api_key["authorization"] = f"Bearer {len(odd.requests)}"
+
+    with clients.kubernetes_api(odd.url) as api:
+        api.configuration.api_key = {"authorization": "old"}
+        api.configuration.refresh_api_key_hook = renew
+        api.set_default_header("X-Mine", "1")
+        api.set_default_header("ACCEPT", "text/html")
+        api.cookie = "a=b"
+        odd.answers = [(200, b"{}")] * 2
+        for _ in range(2):
+            kubernetes_client.send(api, CLAIM.get(), timeout=1)
+    headers = [sent for _, _, sent in odd.requests]
+    assert [sent["authorization"] for sent in headers] == ["Bearer 0", "Bearer 1"]
+    assert {(sent["x-mine"], sent["cookie"], sent["accept"]) for sent in headers} == {
+        ("1", "a=b", "application/json")
+    }
+
+
+def test_kubernetes_without_credentials(odd: Odd) -> None:
+    """A client without a token sends none, and redirects are not followed."""
+    with clients.kubernetes_api(odd.url) as api:
+        api.configuration.api_key = {}
+        odd.answers = [(302, b"")]
+        assert kubernetes_client.send(api, CLAIM.get(), timeout=1) == (302, None)
+    ((_, _, headers),) = odd.requests
+    assert "authorization" not in headers

@@ -40,10 +40,11 @@ def send(client: Any, request: ApiRequest, *, timeout: float, lost: Lost | None 
 
 
 def _headers(client: Any, request: ApiRequest) -> dict[str, str]:
-    headers: dict[str, str] = dict(client.default_headers)
+    """By names in lower case, so that none comes twice; those of the request win."""
+    headers: dict[str, str] = {name.lower(): text for name, text in client.default_headers.items()}
     if client.cookie:
-        headers["Cookie"] = client.cookie
+        headers["cookie"] = client.cookie
     for setting in client.configuration.auth_settings().values():
         if setting["in"] == "header" and setting["value"]:
-            headers[setting["key"]] = setting["value"]
-    return headers | request.headers
+            headers[setting["key"].lower()] = setting["value"]
+    return headers | {name.lower(): text for name, text in request.headers.items()}
