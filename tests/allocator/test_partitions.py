@@ -3,9 +3,12 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dra_core.allocator.partitions import _Fields
+from dra_core.allocator.counters import counter_table
+from dra_core.allocator.partitions import _Fields, _linked
 from dra_core.allocator.results import Allocated, Unsatisfiable
+from dra_core.api.core import Node, ObjectMeta
 from dra_core.api.objects import Device, DeviceRequest
+from dra_core.inventory.index import Inventory
 from support.allocation_builders import claim, device, exactly, in_use, pool_slice, problem
 from support.allocator import allocate
 
@@ -31,6 +34,31 @@ def test_packed_vectors(numbers: list[tuple[int, int, int]], most: tuple[int, in
         bounded = [min(value, 2 * bound) for value, bound in zip(one, most, strict=True)]
         expected = [min(value, bound) for value, bound in zip(one, most, strict=True)]
         assert clipped.clip(clipped.pack(bounded)) == clipped.pack(expected)
+
+
+@given(st.lists(st.sets(st.sampled_from("uvwxyz"), max_size=3), min_size=1, max_size=8))
+def test_linked_by_counters(takes: list[set[str]]) -> None:
+    """Devices are in one group exactly when a chain of common counters joins them."""
+    members = [
+        device(f"d{n}", counters={"set": dict.fromkeys(sorted(names), "1")} if names else None)
+        for n, names in enumerate(takes)
+    ]
+    offered = {"set": dict.fromkeys("uvwxyz", "9")}
+    view = Inventory([pool_slice("s", *members, offers=offered)]).view(Node(ObjectMeta("node-1")))
+    table = counter_table(view)
+    taking = [n for n, names in enumerate(takes) if names]
+    linked = _linked(table, taking) if table is not None else []
+    expected: list[tuple[set[int], set[str]]] = []
+    for place in taking:
+        joined = ({place}, set(takes[place]))
+        for group in [group for group in expected if group[1] & takes[place]]:
+            expected.remove(group)
+            joined = (group[0] | joined[0], group[1] | joined[1])
+        expected.append(joined)
+    expected.sort(key=lambda group: min(group[0]))
+    assert [
+        (set(found), {field.counter for field in fields}) for found, fields in linked
+    ] == expected
 
 
 def gpu(number: int) -> list[Device]:

@@ -54,10 +54,10 @@ def _amount(
         return whole if requested is None else requested
     if requested is None:
         amount: Quantity | None = whole if policy.default is None else policy.default
-    elif policy.valid_values:
-        amount = min((v for v in policy.valid_values if v >= requested), default=None)
     elif policy.valid_range is not None:
         amount = _rounded_up(requested, policy.valid_range)
+    elif policy.valid_values:
+        amount = min((v for v in policy.valid_values if v >= requested), default=None)
     else:
         amount = requested
     return None if amount is None or _violates(amount, policy) else amount
@@ -65,13 +65,13 @@ def _amount(
 
 def _rounded_up(requested: Quantity, valid: CapacityRequestPolicyRange) -> Quantity | None:
     """At least ``min``, on a step; ``None`` if the step leads nowhere."""
-    low = ZERO if valid.min is None else valid.min
-    if requested < low:
-        return low
+    if valid.min is not None and requested < valid.min:
+        return valid.min
     if valid.step is None:
         return requested
     if valid.step.nano <= 0:
         return None
+    low = ZERO if valid.min is None else valid.min
     steps = -((low.nano - requested.nano) // valid.step.nano)
     # The reference computes a new amount here and writes it in binary form.
     return Quantity(low.nano + steps * valid.step.nano, BINARY_SI)
@@ -80,11 +80,9 @@ def _rounded_up(requested: Quantity, valid: CapacityRequestPolicyRange) -> Quant
 def _violates(amount: Quantity, policy: CapacityRequestPolicy) -> bool:
     if policy.default is not None and amount == policy.default:
         return False
-    if policy.valid_values:
-        return amount not in policy.valid_values
     valid = policy.valid_range
     if valid is None:
-        return False
+        return bool(policy.valid_values) and amount not in policy.valid_values
     if valid.max is not None and amount > valid.max:
         return True
     if valid.step is None:

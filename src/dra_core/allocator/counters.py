@@ -10,11 +10,16 @@ except the remainder that no device could use.
 Source: resource.k8s.io/v1, CounterSet; KEP-4815.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from math import gcd
 
 from dra_core.api.objects import Device, DeviceCounterConsumption
-from dra_core.inventory.allocated import NOTHING_IN_USE, AllocatedState, PoolAllocation
+from dra_core.inventory.allocated import (
+    NOTHING_IN_USE,
+    AllocatedState,
+    DeviceUse,
+    PoolAllocation,
+)
 from dra_core.inventory.view import NodeView, PoolView
 
 _MANY = 40
@@ -39,11 +44,16 @@ class Field:
 
 
 class PoolCounters:
-    """The fields of one pool and what its devices take of them, by device name."""
+    """The fields of one pool and what its devices take of them, by device name.
 
-    __slots__ = ("fields", "offers", "takes", "uses")
+    ``takes``: the candidates; ``uses``: all devices that the pool's slices list, wherever.
+    """
+
+    __slots__ = ("_listed", "_members", "fields", "offers", "takes", "uses")
 
     def __init__(self, pool: PoolView, candidates: Iterable[Device]) -> None:
+        self._members = pool.members
+        self._listed: frozenset[str] | None = None
         self.takes = {device.name: amounts(device.consumes_counters) for device in candidates}
         wanted = {key: None for taken in self.takes.values() for key in taken}
         self.offers = {
@@ -61,6 +71,20 @@ class PoolCounters:
             if device.consumes_counters
         }
 
+    def taken_by(self, name: str, in_use: DeviceUse) -> Mapping[tuple[str, str], int]:
+        """What a device in use takes: what its slice says, or what it was allocated with."""
+        taken = self.uses.get(name)
+        if taken is None:
+            return amounts(in_use.counters) if in_use.counters and not self._lists(name) else {}
+        return taken
+
+    def _lists(self, name: str) -> bool:
+        if self._listed is None:
+            self._listed = frozenset(
+                device.name for stored in self._members for device in stored.slice.devices
+            )
+        return name in self._listed
+
 
 def amounts(consumptions: Iterable[DeviceCounterConsumption]) -> dict[tuple[str, str], int]:
     """What is consumed, in billionths, by (counter set, counter)."""
@@ -76,14 +100,19 @@ class CounterTable:
     """The counters of one node.
 
     ``costs[candidate]`` and ``touches[candidate]`` are the packed consumption and the
-    guard bits to test; ``pools`` the fields by pool.
+    guard bits to test, ``taken[candidate]`` what it takes of which field, in billionths;
+    ``pools`` the fields by pool. ``taking`` masks the candidates that take anything (a
+    consumption may be empty); ``grows``: some amount taken is negative.
     """
 
-    __slots__ = ("costs", "pools", "touches")
+    __slots__ = ("costs", "grows", "pools", "taken", "taking", "touches")
 
     def __init__(self, view: NodeView) -> None:
         self.costs = [0] * len(view.devices)
         self.touches = [0] * len(view.devices)
+        self.taken: list[list[tuple[Field, int]]] = [[] for _ in view.devices]
+        self.taking = 0
+        self.grows = False
         self.pools: list[tuple[PoolView, PoolCounters]] = []
         shift = 0
         for pool in view.pools:
@@ -97,13 +126,21 @@ class CounterTable:
         counters = PoolCounters(pool, [view.devices[place] for place in places])
         self.pools.append((pool, counters))
         fields = {(field.counter_set, field.counter): field for field in counters.fields}
+        amounts_of: dict[tuple[str, str], list[int]] = {key: [] for key in fields}
+        for taken in counters.takes.values():
+            for key, amount in taken.items():
+                amounts_of[key].append(amount)
         for key, field in fields.items():
-            shift = _place(field, [t[key] for t in counters.takes.values() if key in t], shift)
+            shift = _place(field, amounts_of[key], shift)
+            self.grows |= field.grows
         for place in places:
             for key, amount in counters.takes[view.devices[place].name].items():
                 field = fields[key]
                 self.costs[place] += (amount // field.unit) << field.shift
                 self.touches[place] |= field.guard
+                self.taken[place].append((field, amount))
+            if self.taken[place]:
+                self.taking |= 1 << place
         return shift
 
     def available(self, view: NodeView, allocated: AllocatedState) -> tuple[int, int]:
@@ -160,10 +197,7 @@ def _left(counters: PoolCounters, use: PoolAllocation) -> tuple[int, bool]:
     used: dict[tuple[str, str], int] = {}
     if use is not NOTHING_IN_USE:
         for name, in_use in use.uses.items():
-            taken = counters.uses.get(name)
-            if taken is None:
-                taken = amounts(in_use.counters)
-            for key, amount in taken.items():
+            for key, amount in counters.taken_by(name, in_use).items():
                 used[key] = used.get(key, 0) + amount
     packed = 0
     for field in counters.fields:

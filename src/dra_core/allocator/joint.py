@@ -7,12 +7,20 @@ flow from demands to kinds of candidates (equal in all masks), which is the same
 condition in polynomial time.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import combinations
 from typing import Final, NamedTuple
 
 MAX_MASKS: Final = 5
 """Up to here all groups are looked at (31 unions); beyond, the flow is cheaper."""
+
+
+Work = Callable[[int], None]
+"""Told how many operations on masks come next; it may end the proof by an exception."""
+
+
+def _unpaid(_operations: int) -> None:
+    """Nobody counts."""
 
 
 class Demand(NamedTuple):
@@ -30,11 +38,11 @@ class Shortage(NamedTuple):
     available: int
 
 
-def shortage(demands: Sequence[Demand]) -> Shortage | None:
+def shortage(demands: Sequence[Demand], work: Work = _unpaid) -> Shortage | None:
     """The first group of demands that cannot be met, or ``None`` if all can be.
 
     Cost: 2^m for m ≤ ``MAX_MASKS`` distinct masks, else a flow over m demands and at
-    most m + candidates kinds.
+    most m + candidates kinds; ``work`` is told.
     """
     needs: dict[int, int] = {}
     for mask, need in demands:
@@ -42,7 +50,7 @@ def shortage(demands: Sequence[Demand]) -> Shortage | None:
             needs[mask] = needs.get(mask, 0) + need
     masks = list(needs)
     if len(masks) > MAX_MASKS:
-        group = _flow(masks, [needs[mask] for mask in masks])
+        group = _flow(masks, [needs[mask] for mask in masks], work)
         return _shortage(demands, group) if group else None
     for size in range(1, len(masks) + 1):
         for group in combinations(masks, size):
@@ -58,74 +66,106 @@ def shortage(demands: Sequence[Demand]) -> Shortage | None:
 def _shortage(demands: Sequence[Demand], group: Sequence[int]) -> Shortage:
     union = need = 0
     members = []
+    wanted = frozenset(group)
     for place, demand in enumerate(demands):
-        if demand.need > 0 and demand.mask in group:
+        if demand.need > 0 and demand.mask in wanted:
             members.append(place)
             union |= demand.mask
             need += demand.need
     return Shortage(tuple(members), need, union.bit_count())
 
 
-def _flow(masks: list[int], needs: list[int]) -> tuple[int, ...]:
+class _Kinds:
+    """Candidates that are equal in all masks, as one kind each.
+
+    ``of[m]`` are the kinds in mask ``m``, ``left[k]`` how many of kind ``k`` are free,
+    ``takers[k]`` the masks that have some of it, with their number.
+    """
+
+    __slots__ = ("left", "of", "takers")
+
+    def __init__(self, masks: Sequence[int], work: Work) -> None:
+        kinds = _kinds(masks, work)
+        self.left = [size for _, size in kinds]
+        self.takers: list[dict[int, int]] = [{} for _ in kinds]
+        self.of: list[list[int]] = [[] for _ in masks]
+        for kind, (members, _) in enumerate(kinds):
+            for mask in members:
+                self.of[mask].append(kind)
+
+
+def _flow(masks: list[int], needs: list[int], work: Work = _unpaid) -> tuple[int, ...]:
     """The masks of a group that cannot be met (empty: all can be), by augmenting paths."""
-    kinds = _kinds(masks)
-    left = [size for _, size in kinds]
-    sent = [[0] * len(kinds) for _ in masks]
-    open_kinds = [
-        [k for k, (members, _) in enumerate(kinds) if members >> m & 1] for m in range(len(masks))
-    ]
+    kinds = _Kinds(masks, work)
     for source, need in enumerate(needs):
         missing = need
         while missing:
-            path = _augmenting_path(source, open_kinds, sent, left)
+            path = _augmenting_path(source, kinds, work)
             if isinstance(path, set):
                 return tuple(masks[m] for m in sorted(path))
-            amount = min(missing, left[path[-1][1]])
+            amount = min(missing, kinds.left[path[-1][1]])
             for demand, _, back in path:
-                amount = min(amount, sent[demand][back]) if back >= 0 else amount
+                amount = min(amount, kinds.takers[back][demand]) if back >= 0 else amount
             for demand, kind, back in path:
-                sent[demand][kind] += amount
+                taken = kinds.takers[kind]
+                taken[demand] = taken.get(demand, 0) + amount
                 if back >= 0:
-                    sent[demand][back] -= amount
-            left[path[-1][1]] -= amount
+                    _give_back(kinds.takers[back], demand, amount)
+            kinds.left[path[-1][1]] -= amount
             missing -= amount
     return ()
 
 
-def _kinds(masks: list[int]) -> list[tuple[int, int]]:
+def _give_back(takers: dict[int, int], demand: int, amount: int) -> None:
+    takers[demand] -= amount
+    if not takers[demand]:
+        del takers[demand]
+
+
+def _kinds(masks: Sequence[int], work: Work) -> list[tuple[list[int], int]]:
     """Kinds of candidates: (which masks contain them, how many there are)."""
-    kinds: list[tuple[int, int]] = []
-    atoms = [(0, -1)]
+    atoms: list[tuple[list[int], int]] = []
+    rest = -1
     for place, mask in enumerate(masks):
-        split: list[tuple[int, int]] = []
+        work(len(atoms) + 1)
+        split: list[tuple[list[int], int]] = []
         for members, atom in atoms:
-            inside, outside = atom & mask, atom & ~mask
-            if inside:
-                split.append((members | 1 << place, inside))
-            if outside and (members or outside < 0):
-                split.append((members, outside))
+            inside = atom & mask
+            if not inside:
+                split.append((members, atom))
+            elif inside == atom:
+                members.append(place)
+                split.append((members, atom))
+            else:
+                split.append(([*members, place], inside))
+                split.append((members, atom ^ inside))
+        if mask & rest:
+            split.append(([place], mask & rest))
+            rest &= ~mask
         atoms = split
-    for members, atom in atoms:
-        if members:
-            kinds.append((members, atom.bit_count()))
-    return kinds
+    return [(members, atom.bit_count()) for members, atom in atoms]
 
 
 def _augmenting_path(
-    source: int, open_kinds: list[list[int]], sent: list[list[int]], left: list[int]
+    source: int, kinds: _Kinds, work: Work
 ) -> list[tuple[int, int, int]] | set[int]:
     """Steps (demand, kind it takes more of, kind it gives back or -1), source first.
 
     A set of demands if there is no path: together they see too few candidates.
     """
     came: dict[int, tuple[int, int] | None] = {source: None}
+    seen: set[int] = set()
     queue = [source]
     for demand in queue:
-        for kind in open_kinds[demand]:
-            if left[kind]:
+        work(len(kinds.of[demand]))
+        for kind in kinds.of[demand]:
+            if kinds.left[kind]:
                 return _trace(demand, kind, came)
-            for other, flows in enumerate(sent):
-                if flows[kind] and other not in came:
+            if kind in seen:
+                continue
+            seen.add(kind)
+            for other in kinds.takers[kind]:
+                if other not in came:
                     came[other] = (demand, kind)
                     queue.append(other)
     return set(came)

@@ -20,7 +20,7 @@ states that are the same up to exchanging such devices.
 from typing import NamedTuple, Protocol
 
 from dra_core.allocator.joint import Demand, shortage
-from dra_core.allocator.partitions import Partitions
+from dra_core.allocator.partitions import Counting, Partitions
 from dra_core.allocator.problem import Option, Problem
 from dra_core.allocator.results import Conflict, ConflictKind
 from dra_core.allocator.static import bits
@@ -29,11 +29,11 @@ MAX_VALUES = 64
 """Attribute values examined one by one; of more, only until one serves all requests."""
 
 
-class Counting(Protocol):
-    """Counts steps."""
+class Proving(Counting, Protocol):
+    """Counts the steps and the work of proofs (``dra_core.allocator.search.Meter``)."""
 
-    def step(self) -> None:
-        """Count one."""
+    def proof(self) -> None:
+        """Count the step of a proof that begins."""
 
 
 class StateLike(Protocol):
@@ -70,11 +70,13 @@ class Want(NamedTuple):
 class Lookahead:
     """The proofs for one problem."""
 
-    def __init__(self, problem: Problem, meter: Counting) -> None:
+    def __init__(self, problem: Problem, meter: Proving) -> None:
         self._problem = problem
         self._meter = meter
         self._distinct = [constraint.distinct for constraint in problem.plan.constraints]
-        self._partitions = Partitions(problem, meter.step) if problem.table else None
+        self._scale = 1 + (len(problem.view.devices) >> 12)
+        """Operations on long masks count as several."""
+        self._partitions = self._partition_bound()
         self._has_admin = any(o.admin for slot in problem.slots for o in slot.options)
         self._sizes: dict[tuple[int, int], tuple[int, ...]] = {}
         self._class_of: list[int] = []
@@ -83,11 +85,20 @@ class Lookahead:
         self._future = self._futures()
         self._first_bound = self._first_bounds()
 
+    def _partition_bound(self) -> Partitions | None:
+        table = self._problem.table
+        if table is None or table.grows:
+            return None
+        return Partitions(self._problem, self._meter)
+
+    def _work(self, operations: int) -> None:
+        self._meter.work(operations * self._scale)
+
     # --- proofs -------------------------------------------------------------------------
 
     def refute(self, state: StateLike) -> Conflict | None:
         """A proof that the whole problem has no solution, if one is found."""
-        self._meter.step()
+        self._meter.proof()
         wants = self._later(0, -1, state)
         return self._check(wants, state)
 
@@ -104,7 +115,7 @@ class Lookahead:
             barred = state.mine if option.admin else state.picked
             mask = frame.rest & option.mask & ~barred
             wants.append(Want(frame.slot, option, mask, need, option.constraints))
-        self._meter.step()
+        self._meter.proof()
         claim = self._problem.slots[frame.slot].claim
         wants += self._later(frame.slot + 1, claim, state)
         return not wants or self._check(wants, state) is None
@@ -132,6 +143,7 @@ class Lookahead:
         return wants
 
     def _check(self, wants: list[Want], state: StateLike) -> Conflict | None:
+        self._work(8 * len(wants))
         bounded = [self._within_bounds(want, state) for want in wants]
         return (
             self._too_few(bounded)
@@ -149,8 +161,10 @@ class Lookahead:
             bound = state.bounds[number]
             mask &= column.present
             if self._distinct[number]:
+                self._work(bound.bit_count())
                 mask &= ~column.holding(bound)
             elif bound != -1:
+                self._work(bound.bit_count())
                 mask &= column.holding(bound)
         return want._replace(mask=mask)
 
@@ -165,7 +179,7 @@ class Lookahead:
         competing = [want for want in wants if not want.option.admin]
         if len(competing) < 2:
             return None
-        found = shortage([self._demand(want.mask, want.need) for want in competing])
+        found = shortage([self._demand(want.mask, want.need) for want in competing], self._work)
         if found is None:
             return None
         members = [competing[place] for place in found.demands]
@@ -197,6 +211,7 @@ class Lookahead:
         for value, holders in enumerate(self._problem.column(number).holders):
             if not bound >> value & 1:
                 continue
+            self._work(len(group))
             if any((want.mask & holders).bit_count() < want.need for want in group):
                 continue
             demands = [
@@ -204,7 +219,7 @@ class Lookahead:
                 for want in group
                 if not want.option.admin
             ]
-            if len(demands) < 2 or shortage(demands) is None:
+            if len(demands) < 2 or shortage(demands, self._work) is None:
                 return True
         return not any(want.need for want in group)
 
@@ -214,11 +229,12 @@ class Lookahead:
         demands = []
         for want in group:
             values = 0
+            self._work(len(column.holders))
             for value, holders in enumerate(column.holders):
                 if holders & want.mask:
                     values |= 1 << value
             demands.append(Demand(values & ~bound, want.need))
-        return shortage(demands) is not None
+        return shortage(demands, self._work) is not None
 
     def _counter_conflict(self, wants: list[Want], state: StateLike) -> Conflict | None:
         if self._partitions is None:
@@ -246,6 +262,7 @@ class Lookahead:
             return None
         slots = 0
         for candidate in bits(union):
+            self._work(6 * len(asking))
             slots += self._room(candidate, asking, state)
             if slots >= need:
                 return None
@@ -293,6 +310,7 @@ class Lookahead:
 
         Two openings with equal keys have the same solutions.
         """
+        self._work(len(self._classes) + len(state.consumed))
         future = self._future[number]
         picked = state.picked & future
         paid = state.paid & future
@@ -316,7 +334,9 @@ class Lookahead:
     def _sort_devices(self) -> None:
         """Number the classes of devices that are alike for every request of the problem."""
         numbers: dict[object, int] = {}
+        options = sum(len(slot.options) for slot in self._problem.slots)
         for candidate in range(len(self._problem.view.devices)):
+            self._work(options)
             number = numbers.setdefault(self._signature(candidate), len(numbers))
             if number == len(self._classes):
                 self._classes.append(0)

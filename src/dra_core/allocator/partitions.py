@@ -15,9 +15,9 @@ consume nothing as free for everybody, estimate the last kind of request of a co
 per counter, and give up on components with too many states.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from operator import mul
-from typing import Final
+from typing import Final, Protocol
 
 from dra_core.allocator.counters import CounterTable, Field
 from dra_core.allocator.problem import Problem
@@ -32,6 +32,16 @@ MAX_KINDS: Final = 6
 """More kinds of requests than this: no bound, the vectors would be too many."""
 MAX_STATES: Final = 2_000
 """States expanded for one state of a component before it is only estimated."""
+
+
+class Counting(Protocol):
+    """Counts steps, and the work of a proof that steps do not show."""
+
+    def step(self) -> None:
+        """Count a state that is expanded."""
+
+    def work(self, operations: int) -> None:
+        """Count operations on packed numbers."""
 
 
 class _Fields:
@@ -127,8 +137,8 @@ class Partitions:
     (admin access). Requests with equal candidates are one kind.
     """
 
-    def __init__(self, problem: Problem, step: Callable[[], None]) -> None:
-        self._step = step
+    def __init__(self, problem: Problem, meter: Counting) -> None:
+        self._meter = meter
         self.kinds: list[int] = []
         self.kind_of: list[int] = []
         self._most: list[int] = []
@@ -138,9 +148,12 @@ class Partitions:
                 max(option.need for option in slot.options),
             )
         self._shared = problem.multiple
-        self._costly = problem.view.consuming & ~problem.multiple
+        table = problem.table
+        self._costly = table.taking & ~problem.multiple if table is not None else 0
         self._shapes: list[_Shape] = []
         self._components = self._find_components(problem) if len(self.kinds) <= MAX_KINDS else []
+        self._width = 1 + (problem.available.bit_length() >> 12)
+        """Operations on long numbers count as several."""
         self._totals = self._find_totals(problem)
         self._fields = _Fields(self._most)
         self._state_ids: dict[tuple[int, int], int] = {}
@@ -183,10 +196,13 @@ class Partitions:
             demand[kind] = max(0, demand[kind] - free)
         if not any(demand):
             return False
-        if any(total.exceeded(demand, available) for total in self._totals):
-            return True
+        for total in self._totals:
+            self._meter.work(len(total.fields) * self._width)
+            if total.exceeded(demand, available):
+                return True
         if not self._components:
             return False
+        self._meter.work(len(self._components) * self._width)
         states = [
             self._state(component.shape, (available & component.mask) >> component.low)
             for component in self._components
@@ -244,13 +260,15 @@ class Partitions:
         named: dict[str, list[Field]] = {}
         for _, field in table.fields():
             named.setdefault(field.counter, []).append(field)
-        costly = [bits(kind & self._costly) for kind in self.kinds]
-        totals = []
-        for fields in named.values():
-            least = [_least_taken(table, candidates, fields) for candidates in costly]
-            if any(amount > 0 for amount in least) and not any(f.grows for f in fields):
-                totals.append(_Total(least, [(f.guard, f.shift, f.unit) for f in fields]))
-        return totals
+        least = [_least_taken(table, bits(kind & self._costly)) for kind in self.kinds]
+        return [
+            _Total(
+                [of_kind.get(name, 0) for of_kind in least],
+                [(field.guard, field.shift, field.unit) for field in fields],
+            )
+            for name, fields in named.items()
+            if any(name in of_kind for of_kind in least)
+        ]
 
     # --- components ---------------------------------------------------------------------
 
@@ -258,28 +276,23 @@ class Partitions:
         table = problem.table
         if table is None:
             return []
-        members = _linked(
-            [(1 << c, table.touches[c]) for c in bits(_union(self.kinds) & self._costly)]
-        )
-        guards = sorted(field.guard for _, field in table.fields())
-        shifts = {field.guard: field.shift for _, field in table.fields()}
         shapes: dict[object, int] = {}
         components = []
-        for candidates, touched in members:
-            mine = [guard for guard in guards if guard & touched]
-            low = shifts[mine[0]]
-            mask = sum((guard << 1) - (1 << shifts[guard]) for guard in mine)
+        for candidates, fields in _linked(table, bits(_union(self.kinds) & self._costly)):
+            low = fields[0].shift
+            mask = sum((field.guard << 1) - (1 << field.shift) for field in fields)
             kinds = tuple(
                 tuple(
                     (table.costs[c] >> low, table.touches[c] >> low)
-                    for c in bits(candidates & kind)
+                    for c in candidates
+                    if kind >> c & 1
                 )
                 for kind in self.kinds
             )
-            fields = tuple((shifts[guard] - low, guard >> low) for guard in mine)
-            shape = shapes.setdefault((kinds, fields), len(shapes))
+            packed = tuple((field.shift - low, field.guard >> low) for field in fields)
+            shape = shapes.setdefault((kinds, packed), len(shapes))
             if shape == len(self._shapes):
-                self._shapes.append(_Shape(kinds, fields))
+                self._shapes.append(_Shape(kinds, packed))
             components.append(_Component(shape, low, mask))
         return components
 
@@ -297,12 +310,13 @@ class Partitions:
         if known is None:
             known = self._sums[key] = len(self._sum_frontiers)
             clip = self._fields.clip
+            self._meter.work(len(self._sum_frontiers[total]) * len(self._frontiers[state]))
             sums = {
                 clip(one + other): (one, other)
                 for one in self._sum_frontiers[total]
                 for other in self._frontiers[state]
             }
-            maximal = self._fields.maximal(sums)
+            maximal = self._maximal(sums)
             self._sum_frontiers.append({vector: sums[vector] for vector in maximal})
             self._chain.append(key)
         return known
@@ -321,6 +335,7 @@ class Partitions:
                 budget -= len(reached)
                 if budget <= 0:
                     return [self._estimate(shape, available)]
+                self._meter.work(len(reached) * len(vectors))
                 for after, count in reached:
                     following.setdefault(after, set()).update(
                         vector + at(kind, count) for vector in vectors
@@ -331,7 +346,11 @@ class Partitions:
         for state, vectors in layer.items():
             bound = at(last, self._bound(shape, last, state))
             found.update(vector + bound for vector in vectors)
-        return self._fields.maximal(found)
+        return self._maximal(found)
+
+    def _maximal(self, vectors: Collection[Vector]) -> list[Vector]:
+        self._meter.work(len(vectors) * len(vectors) >> 3)
+        return self._fields.maximal(vectors)
 
     def _reach(
         self, costs: Sequence[Cost], start: int, most: int, budget: int
@@ -344,7 +363,8 @@ class Partitions:
             count += 1
             following: dict[int, int] = {}
             for state, first in current.items():
-                self._step()
+                self._meter.step()
+                self._meter.work(len(costs))
                 for place in range(first, len(costs)):
                     cost, touch = costs[place]
                     after = state - cost
@@ -379,25 +399,24 @@ class Partitions:
         return bound
 
 
-def _least_taken(table: CounterTable, candidates: list[int], fields: Sequence[Field]) -> int:
-    """The least that any of the candidates takes of counters of one name, in billionths."""
-    least = 0
+def _least_taken(table: CounterTable, candidates: list[int]) -> dict[str, int]:
+    """The least that any of the candidates takes, in billionths, by name of the counter.
+
+    Only names of which all of them take something.
+    """
+    least: dict[str, int] | None = None
     for candidate in candidates:
-        taken = _taken(table, candidate, fields)
-        if taken <= 0:
-            return taken
-        least = min(least, taken) if least else taken
-    return least
-
-
-def _taken(table: CounterTable, candidate: int, fields: Sequence[Field]) -> int:
-    """What a candidate takes of counters of one name, in billionths."""
-    cost, touched = table.costs[candidate], table.touches[candidate]
-    return sum(
-        ((cost & field.guard - 1) >> field.shift) * field.unit
-        for field in fields
-        if field.guard & touched
-    )
+        taken: dict[str, int] = {}
+        for field, amount in table.taken[candidate]:
+            taken[field.counter] = taken.get(field.counter, 0) + amount
+        if least is None:
+            least = {name: amount for name, amount in taken.items() if amount > 0}
+        else:
+            both = {name: min(amount, taken.get(name, 0)) for name, amount in least.items()}
+            least = {name: amount for name, amount in both.items() if amount > 0}
+        if not least:
+            break
+    return least or {}
 
 
 def _union(masks: Iterable[int]) -> int:
@@ -407,15 +426,28 @@ def _union(masks: Iterable[int]) -> int:
     return union
 
 
-def _linked(items: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Join (candidates, counters) that have a counter in common; in order."""
-    groups: list[tuple[int, int]] = []
-    for candidates, touched in items:
-        apart = []
-        for group in groups:
-            if group[1] & touched:
-                candidates, touched = candidates | group[0], touched | group[1]
-            else:
-                apart.append(group)
-        groups = [*apart, (candidates, touched)]
-    return sorted(groups, key=lambda group: group[0] & -group[0])
+def _linked(table: CounterTable, candidates: list[int]) -> list[tuple[list[int], list[Field]]]:
+    """Groups of candidates that have a counter in common, with their counters.
+
+    Both in order, groups by their first candidate. Cost: linear in what is taken.
+    """
+    leader: dict[int, int] = {}
+
+    def find(guard: int) -> int:
+        while leader[guard] != guard:
+            leader[guard] = guard = leader[leader[guard]]
+        return guard
+
+    for candidate in candidates:
+        first = table.taken[candidate][0][0].guard
+        for field, _ in table.taken[candidate]:
+            leader.setdefault(field.guard, field.guard)
+            leader[find(field.guard)] = find(first)
+    groups: dict[int, tuple[list[int], list[Field]]] = {}
+    for candidate in candidates:
+        group = find(table.taken[candidate][0][0].guard)
+        groups.setdefault(group, ([], []))[0].append(candidate)
+    for _, field in table.fields():
+        if field.guard in leader:
+            groups[find(field.guard)][1].append(field)
+    return list(groups.values())

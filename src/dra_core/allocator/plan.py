@@ -164,9 +164,11 @@ class Planner:
                 for request in claim.devices.requests:
                     planned = self._request(place, claim, request, applying, checks)
                     mine.append(planned)
+                # Before the constraints: the limit looks at these, and comes before an
+                # error in those.
+                requests += mine
                 _check_limit(place, claim, mine, checks)
                 constraints += _plan_constraints(place, claim)
-                requests += mine
             except AllocationError as error:
                 checks.append(error)
                 break

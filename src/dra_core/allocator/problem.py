@@ -116,7 +116,7 @@ class PoolUse:
                 continue
             if use.exclusive:
                 self.exclusive |= 1 << candidate
-            if use.shares:
+            else:
                 self.shared |= 1 << candidate
             if use.consumed_capacity:
                 self.consumed[candidate] = {
@@ -168,7 +168,7 @@ class Problem:
             self.table = counter_table(view)
         if self.table is not None:
             self.available, overdrawn = self.table.available(view, allocated)
-            self.overdrawn = overdrawn & ~self.paid
+            self.overdrawn = overdrawn & self.table.taking & ~self.paid
         self._columns: dict[int, Column] = {}
         self.slots: list[Slot] = []
 

@@ -114,7 +114,7 @@ class Allocated:
     """Every claim got its devices: one result per claim, in the order given.
 
     ``steps`` counts the work: one for each device tried and each state expanded in
-    a proof.
+    a proof, more for proofs that take long (``dra_core.allocator.search``).
     """
 
     results: tuple[AllocationResult, ...]

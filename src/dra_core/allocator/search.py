@@ -18,8 +18,10 @@ Errors. A selector that fails, or mode All against a constraint, ends the call i
 search gets there. A subtree that may contain such an end is not left out: proofs look
 only at the requests before the first risky one.
 
-Steps. One for each device tried and each state expanded in a proof. The budget counts
-them; every ``CHECK_INTERVAL`` steps the caller's deadline and cancellation are asked.
+Steps. One for each device tried and each state expanded in a proof; a proof that takes
+more than ``FREE_WORK`` operations costs a step for every further ``FREE_WORK``, so that a
+step takes some 100 µs at most, however large the problem is. The budget counts them;
+every ``CHECK_INTERVAL`` steps the caller's deadline and cancellation are asked.
 """
 
 from collections.abc import Callable
@@ -35,6 +37,12 @@ from dra_core.errors import AllBreaksConstraintError
 
 CHECK_INTERVAL: Final = 64
 
+FREE_WORK: Final = 256
+"""Operations on masks, of some 0.1 to 0.3 µs each, that a step of a proof pays for."""
+
+FREE_PREPARATION: Final = 16 * FREE_WORK
+"""Operations that are free before the first proof of a call."""
+
 Amounts = tuple[int, ...]
 
 
@@ -49,7 +57,7 @@ class StopSearch(Exception):
 class Meter:
     """Counts steps and asks the caller's conditions."""
 
-    __slots__ = ("_budget", "_cancel", "_deadline", "_next", "steps")
+    __slots__ = ("_budget", "_cancel", "_deadline", "_next", "_paid_work", "steps")
 
     def __init__(
         self,
@@ -58,10 +66,11 @@ class Meter:
         cancel: Callable[[], bool] | None,
     ) -> None:
         self.steps = 0
-        self._budget = budget
+        self._budget = None if budget is None else max(0, budget)
         self._deadline = deadline
         self._cancel = cancel
         self._next = 0
+        self._paid_work = FREE_PREPARATION
 
     def start(self) -> None:
         """Ask all conditions once; a call that is over before it began does nothing."""
@@ -73,6 +82,21 @@ class Meter:
         self.steps += 1
         if self.steps >= self._next:
             self._ask()
+
+    def proof(self) -> None:
+        """Count the step of a proof that begins."""
+        self.step()
+        self._paid_work = FREE_WORK
+
+    def work(self, operations: int) -> None:
+        """Count operations of the proof: steps for what the last ones do not pay for."""
+        self._paid_work -= operations
+        if self._paid_work < 0:
+            more = -(self._paid_work // FREE_WORK)
+            self._paid_work += more * FREE_WORK
+            self.steps += more
+            if self.steps >= self._next:
+                self._ask()
 
     def pause(self) -> None:
         """Ask the deadline and cancellation without counting a step."""
