@@ -186,6 +186,8 @@ def test_malformed_problems(change: Json, problem: str) -> None:
         (b'{"id": "x", "s": 5, "op": 5, "expr": 5, "claims": 5}', "x", ""),
         (b"[" * 100_000, None, "nested too deeply"),
         (b'{"id": 1' + b"1" * 5000 + b"}", None, "digits"),
+        (b'{"id": 1e999}', None, "id: cannot be repeated as JSON"),
+        (b'{"id": [{"a": -1e999}]}', None, "id: cannot be repeated as JSON"),
     ],
 )
 def test_bad_lines(kind: str, line: bytes, name: object, problem: str) -> None:
@@ -236,7 +238,7 @@ def test_strings_of_any_kind_come_back() -> None:
 def test_any_line(line: bytes) -> None:
     """Any line is answered by one line, whatever the kind."""
     for kind in KINDS:
-        text = json.dumps(answer_line(_ANSWERERS[kind], line))
+        text = json.dumps(answer_line(_ANSWERERS[kind], line), allow_nan=False)
         assert "\n" not in text
         assert "internal error" not in text
 

@@ -74,6 +74,75 @@ def test_terminals_without_unicode(tmp_path: Path) -> None:
     assert b"\\xe9.json: No such file" in ran.stderr
 
 
+COMMANDS = (("allocate", str(EXAMPLE)), ("lint", str(EXAMPLE)), ("batch", "--kind", "quantity"))
+
+
+def shell(redirections: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    """A command with its streams redirected by a shell."""
+    return subprocess.run(
+        [
+            "/bin/sh",
+            "-c",
+            f'"$@" {redirections}',
+            "sh",
+            sys.executable,
+            "-m",
+            "dra_core",
+            *arguments,
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+        input='{"id": 1, "s": "1"}\n',
+    )
+
+
+@pytest.mark.parametrize("arguments", COMMANDS)
+def test_closed_output(arguments: tuple[str, ...]) -> None:
+    """With standard output closed only the exit code is told."""
+    ran = shell(">&-", *arguments)
+    assert (ran.stdout, ran.stderr) == ("", "")
+    assert ran.returncode == run(*arguments).code
+
+
+def test_closed_input() -> None:
+    """A closed standard input is an empty one."""
+    ran = shell("<&-", "allocate", "-")
+    assert (ran.returncode, ran.stderr) == (2, "dra-core: standard input: is empty\n")
+    assert shell("<&-", "batch", "--kind", "cel").returncode == 0
+
+
+def test_closed_errors() -> None:
+    """With standard error closed an error is not told, least of all on standard output."""
+    ran = shell("2>&-", "allocate", "/nonexistent")
+    assert (ran.returncode, ran.stdout) == (2, "")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no full device")
+@pytest.mark.parametrize("arguments", COMMANDS)
+def test_full_device(arguments: tuple[str, ...]) -> None:
+    """An output that takes nothing more is an error without a traceback."""
+    ran = shell(">/dev/full", *arguments)
+    assert ran.returncode == 2
+    assert ran.stderr == "dra-core: standard input or output: No space left on device\n"
+    assert shell(">/dev/full 2>/dev/full", *arguments).returncode == 2
+
+
+def test_input_that_cannot_be_read(tmp_path: Path) -> None:
+    """An input that was opened for writing is an error without a traceback."""
+    ran = shell(f"0>{tmp_path / 'x'}", "batch", "--kind", "cel")
+    assert ran.returncode == 2
+    assert ran.stderr.startswith("dra-core: standard input or output: ")
+    assert ran.stderr.count("\n") == 1
+
+
+def test_input_twice() -> None:
+    """Standard input can be read once, and is not taken for empty the second time."""
+    ran = run("lint", "-", "-", stdin=EXAMPLE.read_bytes())
+    assert ran.code == 2
+    assert ran.err.startswith("dra-core: standard input: is given more than once")
+
+
 def test_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
     """Control-C ends the command as shells expect, without a traceback."""
 

@@ -7,6 +7,7 @@ exit code. Every command has a module; ``documents`` and ``load`` read, ``judge`
 YAML and the progress bar need the extra ``cli``; JSON works without it.
 """
 
+import contextlib
 import io
 import os
 import shutil
@@ -27,20 +28,47 @@ INTERRUPTED = 130
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code. ``argv``: arguments, default those given."""
+    _open_closed_streams()
     options = arguments.parse(argv)
     _print_anything()
     try:
         return _COMMANDS[options.command](options)
     except DraError as error:
-        print(f"dra-core: {text.printable(str(error))}", file=sys.stderr)
+        _complain(str(error))
         return BAD_INPUT
     except KeyboardInterrupt:
         return INTERRUPTED
-    except BrokenPipeError:
-        # The reader went away, as head(1) does. Python would complain once more when it
-        # flushes at exit, so there has to be something that takes the rest.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except BrokenPipeError:  # the reader went away, as head(1) does
+        _drop_output()
         return 1
+    except OSError as error:
+        _drop_output()
+        _complain(f"standard input or output: {error.strerror or error}")
+        return BAD_INPUT
+
+
+def _open_closed_streams() -> None:
+    """A stream that the caller closed (``>&-``) is empty, or takes and drops everything."""
+    if sys.stdin is None:
+        sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: SIM115  # open until the end
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
+
+
+def _complain(problem: str) -> None:
+    """Say on standard error what is wrong; where even that fails the exit code has to do."""
+    with contextlib.suppress(OSError):
+        print(f"dra-core: {text.printable(problem)}", file=sys.stderr)
+
+
+def _drop_output() -> None:
+    """Let nothing be written any more.
+
+    Python would complain once more when it flushes at exit, so there has to be something
+    that takes the rest.
+    """
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _print_anything() -> None:

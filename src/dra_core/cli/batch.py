@@ -41,6 +41,15 @@ def run(
             on_line()
 
 
+def _is_json(value: Any) -> bool:
+    """Whether what was read can be written: no number beyond floats, not nested too deep."""
+    try:
+        json.dumps(value, allow_nan=False)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
 def answer_line(answer: Answerer, line: bytes) -> Json:
     """The answer to one line: ``{"id", "error"}`` for one that cannot be answered."""
     asked: Any = None
@@ -48,6 +57,8 @@ def answer_line(answer: Answerer, line: bytes) -> Json:
         asked = json.loads(line, parse_constant=refuse_constant)
         if not isinstance(asked, dict):
             return {"id": None, "error": "a line is a JSON object"}
+        if not _is_json(asked.get("id")):
+            return {"id": None, "error": "id: cannot be repeated as JSON"}
         return {"id": asked.get("id"), **answer(asked)}
     except DraError as error:
         problem = str(error)

@@ -24,7 +24,7 @@ from dra_core.api.objects import (
     ResourceSlice,
 )
 from dra_core.api.wire_versions import CONTEXT_KINDS
-from dra_core.cli.documents import read_documents
+from dra_core.cli.documents import STDIN, BadInputError, read_documents
 from dra_core.errors import MalformedObjectError
 from dra_core.v1alpha2 import wire as v1alpha2
 
@@ -232,6 +232,8 @@ def load(
     """All objects of the given files. See ``Loader``; raises ``BadInputError`` too."""
     with collector_off():
         loader = Loader(on_malformed, on_object)
+        if sources.count(STDIN) > 1:
+            raise BadInputError(STDIN, "is given more than once, but can be read once only")
         for source in sources:
             loader.add_file(source)
         return loader.dump()
