@@ -38,6 +38,9 @@ from support.pods import container
 from support.tracking import at, finalized, with_devices
 
 POD = pod("c")
+FAR = NodeSelector(
+    (NodeSelectorTerm((), (NodeSelectorRequirement("metadata.name", "In", ("far",)),)),)
+)
 A1 = in_use.device("a1", "node-1", build.DRIVER)
 
 
@@ -278,13 +281,10 @@ def seed_allocated(site: Site, other: ResourceClaim) -> None:
 
 def test_another_scheduler_was_faster_and_it_does_not_suit(site: Site) -> None:
     """Allocated elsewhere → impossible; what was seen is remembered over unreserve."""
-    elsewhere = NodeSelector(
-        (NodeSelectorTerm((), (NodeSelectorRequirement("metadata.name", "In", ("far",)),)),)
-    )
     cycle = site.reserved(POD)
     other = with_devices(claim("c"), in_use.device("z", "far", build.DRIVER))
     assert other.allocation is not None
-    other = attrs.evolve(other, allocation=attrs.evolve(other.allocation, node_selector=elsewhere))
+    other = attrs.evolve(other, allocation=attrs.evolve(other.allocation, node_selector=FAR))
     site.drive(cycle, cycle.pre_bind(NOW), on_request(2, lambda: seed_allocated(site, other)))
     verdict = stop_of(cycle)
     assert verdict.reason is StopReason.CLAIM_LOST
@@ -432,6 +432,42 @@ def test_reading_what_became_of_an_unclear_write(site: Site, happened: bool, the
     assert site.tracker.in_flight() == ()
     known = {"nothing": ["a1"] if happened else [], "other devices": ["a2"], "deleted": []}
     assert site.in_use() == known[then]
+
+
+def test_a_later_attempt_learns_what_became_of_an_unclear_write(site: Site) -> None:
+    """A copy that was read in this attempt is newer than any earlier write: nothing is left
+    in flight after it."""
+    unclear(site, happened=False)
+    cycle = site.reserved(POD)
+    far = with_devices(claim("c"), in_use.device("z", "far", build.DRIVER))
+    assert far.allocation is not None
+    far = attrs.evolve(far, allocation=attrs.evolve(far.allocation, node_selector=FAR))
+    seed_allocated(site, far)
+    site.drive(cycle, cycle.pre_bind(NOW))
+    assert stop_of(cycle).cause == Impossible(ImpossibleReason.ALLOCATED_ELSEWHERE)
+    site.drive(cycle, cycle.unreserve())
+    assert site.tracker.in_flight() == ()
+    assert site.in_use() == ["z"]
+
+
+def test_a_later_attempt_learns_nothing_about_an_unclear_write(site: Site) -> None:
+    """An attempt that is refused before it has read anything leaves the devices taken."""
+    unclear(site, happened=False)
+    cycle = site.reserved(POD)
+    assert cycle.pre_bind(NOW) is not None
+    assert cycle.answered(403) is None
+    assert stop_of(cycle).cause == Impossible(ImpossibleReason.REFUSED, 403)
+    site.drive(cycle, cycle.unreserve())
+    assert site.in_use() == ["a1"]
+
+
+def test_what_others_make_the_cache_forget(site: Site) -> None:
+    """What the API server returned in this attempt counts, also if the cache went back."""
+    cycle = site.bound(POD)
+    site.claims.restore(key("c"))
+    assert site.claims.get(key("c")).allocation is None
+    site.drive(cycle, cycle.unreserve())
+    assert site.stored("c").reserved_for == ()
 
 
 def test_a_reservation_that_may_have_been_written_is_removed(site: Site) -> None:

@@ -238,6 +238,17 @@ def test_bug_87_all_nodes_fail_and_the_error_is_shown(site: Site) -> None:
     assert isinstance(verdict.cause, SelectorFailedError)
 
 
+def test_an_error_on_one_node_of_several_is_not_the_reason(site: Site) -> None:
+    """Some nodes fail, others do not fit: no node fits."""
+    site.devices("node-2", build.device("b1", {"driver-a/ready": False}))
+    site.add(claim("picky", build.exactly("r", 1, 'device.attributes["driver-a"].ready')))
+    cycle = site.filtered(pod("picky"))
+    assert isinstance(cycle.nodes["node-1"], NodeFailed)
+    assert isinstance(cycle.nodes["node-2"], NodeUnfit)
+    cycle.post_filter()
+    assert cycle.verdict == Stopped(StopReason.NO_NODE)
+
+
 def test_bug_11_an_undecided_node_is_no_proof(site: Site) -> None:
     """Running out of time never reads as "does not fit": the pod is tried again."""
     hurried = StructuredClaims(site.source.take(), cancel=lambda: True)

@@ -347,6 +347,35 @@ def test_unreserve_publishes_before_it_releases(site: Site) -> None:
     assert cycle.troubles == ()
 
 
+def test_a_record_is_not_forgotten_while_the_informer_lags(site: Site) -> None:
+    """A cache that does not show the object yet is no proof that it is gone."""
+    first = site.reserved(pod("c"), "node-1")
+    site.drive(first, first.pre_bind(NOW))
+    first.unreserve()
+    site.take_sent()
+    negotiation = site.negotiation(pod("c"), record=first.context)
+    assert negotiation.known is None
+    again = site.reserved(pod("c"), "node-2", negotiation=negotiation)
+    site.drive(again, again.pre_bind(NOW))
+    assert site.take_sent() == ["update podschedulingcontexts pod"]
+
+
+def test_nothing_is_published_once_nothing_is_pending(site: Site) -> None:
+    """What was recorded in vain is of no use after the claim was allocated."""
+    site.line.source = script([Fault.UNAVAILABLE] * 2)
+    lost = site.reserved(pod("c"), "node-2")
+    site.drive(lost, lost.pre_bind(NOW))
+    site.drive(lost, lost.unreserve())
+    site.line.source = script(())
+    allocates(site, "c", "node-1")
+    negotiation = site.negotiation(pod("c"), record=lost.context)
+    cycle = site.bound(pod("c"), negotiation=negotiation)
+    site.take_sent()
+    site.drive(cycle, cycle.unreserve())
+    assert site.take_sent() == ["patch resourceclaims/status c"]
+    assert context(site) is None
+
+
 def test_crash_between_recording_and_publishing(site: Site) -> None:
     """What was recorded and never published is recorded again by the next process."""
     site.reserved(pod("c"), "node-1")

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import attrs
 import pytest
 
 from dra_core.claims.binding import RetryLater, RetryReason
@@ -19,6 +20,7 @@ from dra_core.scheduling.cycle_verdicts import (
 from dra_core.testing.faults import Fault, script
 from support import allocation_builders as build
 from support.cycle_site import NOW, Site, claim, fitting, is_in, later, pod
+from support.pods import GPU, container
 
 POD = pod("c")
 
@@ -156,17 +158,40 @@ def test_the_timeout_is_a_parameter(site: Site) -> None:
 def test_the_first_deadline_counts(site: Site) -> None:
     """Several claims wait: look again at the earliest deadline at the latest."""
     site.add(claim("d"))
-    first = site.cycle(POD)
-    first.pre_enqueue()
-    first.pre_filter(NOW)
-    first.filter(site.nodes["node-1"])
-    first.reserve("node-1")
-    site.drive(first, first.pre_bind(later(-100)))
+    pool = [build.device(name, binding_conditions=("Attached",)) for name in ("c1", "c2")]
+    site.devices("node-1", *pool)
+    for name, start in (("c", -100), ("d", 0)):
+        first = site.reserved(pod(name, name=f"first-{name}"), "node-1")
+        site.drive(first, first.pre_bind(later(start)))
+        site.show()
+    for order in (("c", "d"), ("d", "c")):
+        both = site.bound(pod(*order, name=f"both-{order[0]}"))
+        assert both.deadline == later(500)
+    ready = site.bound(pod("c", "d", name="last"))
+    report(site, "c", Attached="True")
+    assert ready.look_again(later(1)) is None
+    assert ready.deadline == later(600)
+
+
+def test_the_special_claim_is_lost_while_waiting(site: Site) -> None:
+    """A claim that was just created is in flight until the cache shows it; later it may go."""
+    extended = attrs.evolve(build.CLASSES[0], extended_resource_name=GPU)
+    site.add(extended)
+    asking = pod(containers=(container("c1", gpu=1),), name="asking")
+    site.add(asking)
+    cycle = site.bound(asking)
+    assert is_in(cycle, CycleState.WAITING)
+    assert cycle.look_again(later(1)) is None
     site.show()
-    both = site.filtered(pod("d", "c", name="other"))
-    assert fitting(both) == []  # one device per node
-    alone = site.bound(pod("c", name="third"))
-    assert alone.deadline == later(500)
+    assert cycle.look_again(later(2)) is None
+    (special,) = [c.name for c in site.claims.list() if c.name != "c"]
+    site.server.unseed("resourceclaims", "default", special)
+    for informer in site.informers:
+        informer.list_anew()
+    assert cycle.look_again(later(3)) == Stopped(StopReason.CLAIM_LOST, "", retry=True)
+    site.drive(cycle, cycle.unreserve())
+    assert cycle.troubles == ()
+    assert site.in_use() == []
 
 
 def test_failed_claims_of_others_are_not_deallocated(site: Site) -> None:

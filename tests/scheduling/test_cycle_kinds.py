@@ -25,8 +25,10 @@ from dra_core.scheduling.cycle_verdicts import (
     Stopped,
     StopReason,
 )
+from dra_core.scheduling.extended_claim import IN_MEMORY_NAME
 from support import allocation_builders as build
 from support.cycle_site import NOW, Site, claim, fitting, is_in, pod
+from support.pods import GPU, container
 
 
 @attrs.frozen
@@ -216,3 +218,20 @@ def test_undecided_and_failing_kinds(site: Site) -> None:
     assert isinstance(unsure.nodes["node-1"], NodeUndecided)
     failing = site.filtered(pod("t"), kinds=[Tokens({"node-1": 1}, "error")])
     assert isinstance(failing.nodes["node-1"], NodeFailed)
+
+
+def test_the_special_claim_is_of_one_kind(site: Site) -> None:
+    """The claim for extended resources goes to the first kind that handles it, beside the
+    pod's claims of other kinds."""
+    site.add(attrs.evolve(build.CLASSES[0], extended_resource_name=GPU))
+    tokens = Tokens({"node-1": 1, "node-2": 1})
+    asking = pod("t", containers=(container("c1", gpu=1),))
+    cycle = site.filtered(asking, kinds=[tokens, *site.kinds()])
+    fits = cycle.nodes["node-1"]
+    assert isinstance(fits, NodeFits)
+    assert [len(one.allocation.results) for one in fits.planned] == [0, 1]
+    assert [one.claim.name for one in fits.planned] == ["t", IN_MEMORY_NAME]
+    # Nobody who could make one: then it is not this library's business.
+    alone = site.filtered(asking, kinds=[tokens])
+    assert isinstance(alone.nodes["node-1"], NodeFits)
+    assert len(alone.nodes["node-1"].planned) == 1

@@ -107,7 +107,7 @@ class PodCycle:
         )  # fmt: skip
         self._filter = NodeFilter((), ())
         self._nodes: dict[str, NodeVerdict] = {}
-        self._fitting: tuple[str, ...] | None = None
+        self._fitting: tuple[str, ...] = ()
         self._state = CycleState.QUEUED
         self._verdict: Verdict = PASSED
         self._request: ApiRequest | None = None
@@ -237,8 +237,7 @@ class PodCycle:
         """
         self._check(CycleEvent.RESERVE)
         fits = self._found(node)
-        fitting = (node,) if self._fitting is None else self._fitting
-        return self._judged(CycleEvent.RESERVE, self._steps.reserve(fits, fitting))
+        return self._judged(CycleEvent.RESERVE, self._steps.reserve(fits, self._fitting))
 
     # --- requests ------------------------------------------------------------------------
 
