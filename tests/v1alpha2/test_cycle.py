@@ -448,7 +448,7 @@ def _allocation(site: NamedSite, name: str) -> Any:
     return allocation
 
 
-def test_the_structured_claim_is_found_taken_after_the_negotiation(site: NamedSite) -> None:
+def test_bug_80_the_node_is_deselected_before_deallocation(site: NamedSite) -> None:
     """Another pod takes the only instance of the selected node: the pod's delayed claim is in
     the way then, and its controller is asked to deallocate it, the node deselected first."""
     site.seed(claim("s"), claim("d", "classic"), claim("other"))
@@ -623,8 +623,8 @@ def test_caches_have_to_share_one_lock(site: NamedSite) -> None:
         NamedSource(ClaimTracker(other.claims), site.named_slices, *parts)
 
 
-def test_a_gang_shares_what_is_in_flight(site: NamedSite) -> None:
-    """Pods of one session use one pending allocation; the second only reserves."""
+def test_bug_51_54_56_a_gang_shares_what_is_in_flight(site: NamedSite) -> None:
+    """Pods of one session use one pending allocation, on its node only; the second reserves."""
     site.seed(claim("c"))
     first = site.reserved(pod("c", name="p1"), "node-2", session="gang")
     second = site.filtered(pod("c", name="p2"), session="gang")

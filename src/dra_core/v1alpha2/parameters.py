@@ -135,7 +135,8 @@ class _Objects(Generic[P]):
         if not keys:
             raise ParametersNotFoundError(claim, "", shown, self.kind, generated=True)
         if len(keys) > 1:
-            raise SeveralParametersError(claim, "", self.kind, shown, tuple(map(str, sorted(keys))))
+            found = tuple(sorted(map(str, keys)))
+            raise SeveralParametersError(claim, "", self.kind, shown, found)
         return self.by_key[next(iter(keys))]
 
     def check(self) -> None:
