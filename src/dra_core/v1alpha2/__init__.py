@@ -10,5 +10,6 @@ below the command line imports this one.
 * ``parameters``: the parameters that a claim and its class mean;
 * ``selectors``: CEL over ``attributes``;
 * ``inventory``, ``plan``, ``search``, ``allocation``: allocating instances on a node;
-* ``status``: changes of claims as requests to the API server.
+* ``status``: changes of claims as requests to the API server;
+* ``source``, ``kinds``, ``wakeups``: its claims in scheduling cycles, and in wake-ups.
 """
