@@ -26,6 +26,12 @@ POLL_SECONDS = 0.005
 Send = Callable[[ApiRequest], tuple[int | None, Any]]
 
 
+class _Listener(ThreadingHTTPServer):
+    daemon_threads = True
+    # The default of 5 turns clients away when a busy machine accepts them late.
+    request_queue_size = 128
+
+
 class HttpApiServer:
     """Serves ``server`` on a free port of the loopback interface while it is entered.
 
@@ -42,8 +48,7 @@ class HttpApiServer:
         self.watch_delay = watch_delay
         self.lock = threading.RLock()
         self.stopping = threading.Event()
-        self._http = ThreadingHTTPServer(("127.0.0.1", 0), _handler_for(self))
-        self._http.daemon_threads = True
+        self._http = _Listener(("127.0.0.1", 0), _handler_for(self))
         self._thread = threading.Thread(target=self._http.serve_forever, args=(0.01,), daemon=True)
 
     @property

@@ -194,7 +194,7 @@ def fetch(url: str, method: str = "GET", body: Any = None) -> tuple[int, Any]:
     headers = {"Content-Type": "application/json"}
     request = urllib.request.Request(url, content, headers, method=method)
     try:
-        with urllib.request.urlopen(request, timeout=5) as answer:
+        with urllib.request.urlopen(request, timeout=30) as answer:
             return answer.status, json.load(answer)
     except urllib.error.HTTPError as error:
         with error:
