@@ -43,22 +43,29 @@ class Running:
 
 
 class Host:
-    """Schedules the pods of its name on ``nodes``, which all hosts share."""
+    """Schedules the pods of its name on ``nodes``, which all hosts share.
 
-    def __init__(self, name: str, line: FaultyServer, nodes: dict[str, Node]) -> None:
-        self.name, self.line, self.nodes = name, line, nodes
+    ``now`` is its clock, which the caller sets.
+    """
+
+    def __init__(
+        self, name: str, line: FaultyServer, nodes: dict[str, Node], version: str = "v1alpha3"
+    ) -> None:
+        self.name, self.line, self.nodes, self.version = name, line, nodes, version
+        self.now = NOW
         self.made_up = 0
         self.progress = 0
         self.restart()
 
     def restart(self) -> None:
         """A new process: everything that was only remembered is lost."""
-        self.site = Site(version="v1alpha3", server=self.line.server, line=self.line)
+        self.site = Site(version=self.version, server=self.line.server, line=self.line)
         self.site.nodes = self.nodes
         self.active: dict[str, Pod] = {}
         self.backoff: dict[str, Pod] = {}
         self.sleeping: dict[str, Pod] = {}
         self.running: list[Running] = []
+        self.waiting: list[Running] = []
         self.records: dict[str, ContextRecord] = {}
         site = self.site
         self.pods = AssumeCache(Pod, site.errors.append, delivery=site.claims.atomic())
@@ -95,7 +102,7 @@ class Host:
             if wake_up(pod, event, lookups).wakes:
                 del self.sleeping[uid]
                 self.backoff[uid] = pod
-        for one in self.running:
+        for one in (*self.running, *self.waiting):
             one.woken = one.woken or wake_up(one.pod, event, lookups).wakes
 
     def _pod_changed(self, event: CacheEvent[Pod]) -> None:
@@ -106,7 +113,8 @@ class Host:
         if event.new is None or event.new.node_name:
             for queue in (self.active, self.backoff, self.sleeping):
                 queue.pop(uid, None)
-            if event.new is None and not any(one.pod.metadata.uid == uid for one in self.running):
+            attempts = (*self.running, *self.waiting)
+            if event.new is None and not any(one.pod.metadata.uid == uid for one in attempts):
                 release_pod(self.site.tracker, uid)
                 self.records.pop(uid, None)
         elif event.old is None:
@@ -153,7 +161,7 @@ class Host:
         )
         cycle.pre_enqueue()
         if cycle.state is CycleState.ADMITTED:
-            cycle.pre_filter(NOW)
+            cycle.pre_filter(self.now)
         if cycle.state is CycleState.OVER:
             self._end(pod, cycle, woken=False)
             return cycle
@@ -167,7 +175,7 @@ class Host:
         best = max(fitting, key=lambda name: scores[name])
         cycle.reserve(best)
         if cycle.state is CycleState.RESERVED:
-            self._go_on(pod, cycle, best, cycle.pre_bind(NOW))
+            self._go_on(pod, cycle, best, cycle.pre_bind(self.now))
         else:
             self._go_on(pod, cycle, best, cycle.unreserve())
         return cycle
@@ -195,6 +203,20 @@ class Host:
         if not self._next(one):
             self.running.remove(one)
         return True
+
+    def look_again(self) -> bool:
+        """Look whether devices are ready that pods wait for; whether a pod waits no more."""
+        waiting, self.waiting = self.waiting, []
+        for one in waiting:
+            there = any(pod.metadata.uid == one.pod.metadata.uid for pod in self.pods.list())
+            if there:
+                one.cycle.look_again(self.now)
+            request = None if there else one.cycle.unreserve()
+            if request is not None:
+                one.request = request
+            if request is not None or self._next(one):
+                self.running.append(one)
+        return len(self.waiting) < len(waiting)
 
     def _bound(self, one: Running, status: int | None, body: Any) -> bool:
         """An answer to the binding, or to the look whether it happened; False: look again."""
@@ -225,6 +247,9 @@ class Host:
                 one.phase = "cycle"
             elif cycle.state is CycleState.BROKEN:
                 request = cycle.unreserve()
+            elif cycle.state is CycleState.WAITING:
+                self.waiting.append(one)
+                return False
             else:
                 self._end(one.pod, cycle, one.woken)
                 return False
@@ -259,6 +284,7 @@ class Host:
             happened |= self.show(which) > 0
         happened |= bool(self.backoff)
         self.tick()
+        happened |= self.look_again()
         while self.start():
             happened = True
         while self.step(0):
