@@ -13,7 +13,7 @@ from dra_core.api.core import (
     ObjectMeta,
     OwnerReference,
 )
-from dra_core.api.objects import DeviceClass, ResourceClaim
+from dra_core.api.objects import AllocationResult, DeviceClass, ResourceClaim
 from dra_core.api.request import ApiRequest, Target
 from dra_core.api.scheduling_context import PodSchedulingContext
 from dra_core.api.wire import encode
@@ -34,6 +34,7 @@ from dra_core.scheduling.cycle_verdicts import (
 from dra_core.scheduling.errors import SuitableNodesError
 from dra_core.testing.faults import Fault, script
 from support import allocation_builders as build
+from support.claims import named
 from support.cycle_site import GROUP, NAMESPACE, NOW, Site, claim, fitting, is_in, key, pod
 
 CONTROLLER = "driver-a.example.com"
@@ -591,6 +592,38 @@ def test_one_claim_per_attempt_the_first_in_the_pods_order(site: Site) -> None:
     site.drive(cycle, cycle.post_filter())
     assert cycle.verdict == Stopped(StopReason.DEALLOCATION_REQUESTED, "d")
     assert not site.stored("c").deallocation_requested
+
+
+def test_no_deallocation_without_negotiation(site: Site) -> None:
+    """Nobody could be told to stop first: the claim is left alone."""
+    allocates(site, "c", "node-1")
+    del site.nodes["node-1"]
+    cycle = site.filtered(pod("c"), negotiation=None)
+    assert cycle.post_filter() is None
+    assert cycle.verdict == Stopped(StopReason.NO_NODE)
+
+
+def test_two_entries_for_one_claim(site: Site) -> None:
+    """Drivers report by the pod's names for a claim: both have to be reported on."""
+    twice = pod(named("one", "c"), named("two", "c"))
+    cycle = site.reserved(twice, "node-2")
+    site.drive(cycle, cycle.pre_bind(NOW))
+    assert spec_of(site) == ("", ["node-1", "node-2", "node-3"])
+    site.show()
+    reports(site, one=[])
+    assert site.reserved(twice, "node-2").verdict == Stopped(StopReason.WAIT_FOR_DRIVER, "one")
+    reports(site, one=[], two=[])
+    last = site.reserved(twice, "node-2")
+    site.drive(last, last.pre_bind(NOW))
+    assert spec_of(site)[0] == "node-2"
+
+
+def test_claims_that_a_controller_allocated_are_not_structured(site: Site) -> None:
+    """Whatever the spec says, the allocation tells who made it."""
+    odd = attrs.evolve(claim("odd"), allocation=AllocationResult(controller=CONTROLLER))
+    structured, by_controller = site.kinds()
+    assert not structured.handles(odd)
+    assert by_controller.handles(odd)
 
 
 def test_structured_claims_are_deallocated_by_the_scheduler(site: Site) -> None:

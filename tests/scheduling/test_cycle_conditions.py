@@ -173,6 +173,15 @@ def test_the_first_deadline_counts(site: Site) -> None:
     assert ready.deadline == later(600)
 
 
+def test_what_others_make_the_cache_forget(site: Site) -> None:
+    """What the API server returned in this attempt counts, also if the cache went back."""
+    cycle = waiting(site)
+    site.claims.restore(site.claims.list()[0].metadata.key)
+    assert site.claims.list()[0].allocation is None
+    assert cycle.look_again(later(1)) is None
+    assert is_in(cycle, CycleState.WAITING)
+
+
 def test_the_special_claim_is_lost_while_waiting(site: Site) -> None:
     """A claim that was just created is in flight until the cache shows it; later it may go."""
     extended = attrs.evolve(build.CLASSES[0], extended_resource_name=GPU)

@@ -8,6 +8,7 @@ import pytest
 from dra_core.api.core import ContainerExtendedResourceRequest, Node, ObjectMeta, Pod
 from dra_core.api.objects import FINALIZER, ResourceClaim
 from dra_core.api.request import ApiRequest
+from dra_core.api.wire import encode
 from dra_core.scheduling.cycle import PodCycle
 from dra_core.scheduling.cycle_nodes import ExtendedResources
 from dra_core.scheduling.cycle_table import CycleState
@@ -382,6 +383,35 @@ def test_removing_goes_on_after_a_conflict(site: Site) -> None:
     site.drive(cycle, cycle.unreserve())
     assert site.server.objects("resourceclaims") == []
     assert cycle.troubles == ()
+
+
+def test_removing_gives_up_at_last(site: Site) -> None:
+    """At most five rounds, then it is left to the next attempt."""
+    cycle = site.bound(POD)
+    site.take_sent()
+    site.line.source = script([Fault.CONTENTION, None] * 40)
+    site.drive(cycle, cycle.unreserve())
+    assert len(site.take_sent()) == 11
+    assert [(trouble.kind, trouble.cause) for trouble in cycle.troubles] == [
+        (TroubleKind.REMOVE, 409)
+    ]
+
+
+def test_a_claim_of_that_name_that_is_another_is_left_alone(site: Site) -> None:
+    """The claim was deleted by somebody else, and there is a new one of its name."""
+    cycle = site.bound(POD)
+    made = special(site)
+    other = attrs.evolve(claim(made.name), metadata=ObjectMeta(made.name, "default", "other-uid"))
+
+    def before(request: ApiRequest) -> None:
+        if request.verb == "update" and not request.target.subresource:
+            site.server.unseed("resourceclaims", "default", made.name)
+            site.server.seed(encode(other))
+
+    site.drive(cycle, cycle.unreserve(), before)
+    assert cycle.troubles == ()
+    assert site.stored(made.name).metadata.uid == "other-uid"
+    assert site.tracker.in_flight() == ()
 
 
 def test_the_pod_passes_if_nothing_is_asked_for(site: Site) -> None:

@@ -113,14 +113,13 @@ class ClassicClaims:
         suits: Callable[[AllocationResult], bool],
         timestamp: str,
     ) -> BindingPlan:
-        """Only to reserve: the controller protects what it allocates with a finalizer."""
+        """Only to reserve: the controller itself protects what it allocates."""
         return BindingPlan(
             consumer,
             allocation,
             is_new,
             suits,
             version=self.version,
-            finalizer="",
             limit=self.consumers,
         )
 
