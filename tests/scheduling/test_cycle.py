@@ -1,7 +1,9 @@
 """One pod's cycle with structured claims: each step, in order and out of order."""
 
 import json
+import pickle
 from collections.abc import Callable
+from typing import Any
 
 import attrs
 import pytest
@@ -25,7 +27,14 @@ from dra_core.scheduling.cycle_verdicts import (
     Stopped,
     StopReason,
 )
-from dra_core.scheduling.errors import CycleStateError, NotFilteredError
+from dra_core.scheduling.errors import (
+    CycleStateError,
+    NotFilteredError,
+    SeparateLocksError,
+    StaleInputError,
+    SuitableNodesError,
+    UnknownClaimKindError,
+)
 from support import allocation_builders as build
 from support.claims import named
 from support.cycle_site import NOW, Site, claim, fitting, is_in, pod
@@ -310,3 +319,26 @@ def test_times_need_a_zone(site: Site) -> None:
     with pytest.raises(ValueError, match="time zone"):
         cycle.pre_filter(NOW.replace(tzinfo=None))
     assert is_in(cycle, CycleState.ADMITTED)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        CycleStateError("ns/pod", "queued", "filter", ("pre_enqueue",)),
+        CycleStateError("ns/pod", "over", "filter", ()),
+        NotFilteredError("ns/pod", "node-1"),
+        StaleInputError(3, 4),
+        SeparateLocksError("DeviceClass"),
+        UnknownClaimKindError("ns/claim", ""),
+        SuitableNodesError("ns/claim", "", "class", "no operator"),
+    ],
+)
+def test_errors_pickle_and_say_what_is_wrong(error: Any) -> None:
+    """Facts as fields; the text names them; embedders with worker processes pickle them."""
+    copy = pickle.loads(pickle.dumps(error))
+    assert type(copy) is type(error)
+    facts = [getattr(error, name) for name in error.__match_args__]
+    assert [getattr(copy, name) for name in error.__match_args__] == facts
+    assert facts
+    for fact in facts:
+        assert not isinstance(fact, str) or fact in str(error)
