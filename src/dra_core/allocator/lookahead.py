@@ -25,9 +25,6 @@ from dra_core.allocator.problem import Option, Problem
 from dra_core.allocator.results import Conflict, ConflictKind
 from dra_core.allocator.static import bits
 
-MAX_VALUES = 64
-"""Attribute values examined one by one; of more, only until one serves all requests."""
-
 
 class Proving(Counting, Protocol):
     """Counts the steps and the work of proofs (``dra_core.allocator.search.Meter``)."""
