@@ -144,14 +144,21 @@ def test_what_fails_on_an_instance(expression: str, problem: str) -> None:
         (Attribute("a", version_value="v1"), "attribute 'a': not a semantic version: 'v1'"),
     ],
 )
-def test_faulty_attributes_make_every_selector_fail(attribute: Attribute, problem: str) -> None:
-    """An attribute without value or with a malformed version: even ``true`` is an error."""
+@pytest.mark.parametrize("expression", ["true", '[attributes.int["cores"]].size() == 1'])
+def test_faulty_attributes_make_every_selector_fail(
+    expression: str, attribute: Attribute, problem: str
+) -> None:
+    """An attribute without value or with a malformed version: even ``true`` is an error.
+
+    So it is for a selector that counts its costs, whose errors are made elsewhere.
+    """
     faulty = view(Attribute("b", bool_value=True), attribute, Attribute("c"))
-    selector = InstanceSelectors().compile("true")
+    selector = InstanceSelectors().compile(expression)
     for evaluate in (selector.matches, selector.evaluate):
         with pytest.raises(SelectorEvaluationError) as caught:
             evaluate(faulty)
         assert caught.value.problem == problem
+        assert (caught.value.line, caught.value.column) == (1, 1)
     assert selector.matching([VIEW, faulty], 3) == (1, 2)
 
 

@@ -29,7 +29,7 @@ from dra_core.cel.selector import DEFAULT_MAX_ENTRIES, ExpressionCache
 from dra_core.cel.types import BOOL, INT, QUANTITY, SEMVER, STRING, Type, list_of, map_of
 from dra_core.cel.values import MISSING, MapValue, Value
 from dra_core.cel.versions import SemVer, parse_semver
-from dra_core.errors import CelValueError
+from dra_core.errors import CelValueError, SelectorEvaluationError
 from dra_core.v1alpha2.objects import Attribute, Instance
 
 PARAMETERS: Final = ("instance",)
@@ -245,9 +245,9 @@ class InstanceSelector:
 
     def matches(self, view: InstanceView) -> bool:
         """Whether the instance is selected. Raises SelectorEvaluationError."""
+        if view.fault:
+            raise self._faulty(view)
         try:
-            if view.fault:
-                raise EvalProblem(view.fault)
             return self._run(view)
         except ENDS as problem:
             raise self._located(problem) from None
@@ -278,8 +278,12 @@ class InstanceSelector:
         Raises SelectorEvaluationError.
         """
         if view.fault:
-            raise self._located(EvalProblem(view.fault))
+            raise self._faulty(view)
         return self._program.counted()(view)
+
+    def _faulty(self, view: InstanceView) -> SelectorEvaluationError:
+        """The error for an instance on which every selector fails, whatever it says."""
+        return SelectorEvaluationError(self.expression, 1, 1, view.fault)
 
     def __repr__(self) -> str:
         return f"InstanceSelector({self.expression!r})"
