@@ -3,7 +3,7 @@
 import pytest
 
 from dra_core.allocator.joint import Demand, Shortage, shortage
-from dra_core.allocator.results import Undecided, Unsatisfiable
+from dra_core.allocator.results import Allocated, Undecided, Unsatisfiable
 from dra_core.api.names import SharedDeviceId
 from dra_core.api.objects import (
     CapacityRequestPolicy,
@@ -124,8 +124,25 @@ def test_range_counts_before_values(
     one = problem(claim(exactly("r", 1, capacity={"m": asked})), pool_slice("s", shared))
     outcome = solve(one)
     assert granted(outcome) == [["d"]]
-    assert not isinstance(outcome, Undecided | Unsatisfiable)
+    assert isinstance(outcome, Allocated)
     assert outcome.results[0].results[0].consumed_capacity == amounts({"m": consumed})
+
+
+@pytest.mark.parametrize("solve", SOLVERS)
+def test_amounts_stay_as_they_are_written(solve: Solve) -> None:
+    """Equal amounts of one call keep their own forms."""
+    one = problem(
+        claim(
+            exactly("r0", capacity={"m": "1024"}),
+            exactly("r1", capacity={"m": "1Ki"}),
+            exactly("r2", capacity={"m": "1024e0"}),
+        ),
+        pool_slice("s", device("d", capacity={"m": "1Mi"}, shared=True)),
+    )
+    outcome = solve(one)
+    assert isinstance(outcome, Allocated)
+    consumed = [str((picked.consumed_capacity or {})["m"]) for picked in outcome.results[0].results]
+    assert consumed == ["1024", "1Ki", "1024"]
 
 
 def test_budget_below_zero() -> None:
@@ -163,6 +180,19 @@ def test_large_proofs_count_as_many_steps() -> None:
     claims = [claim(*requests[at : at + 20], name=f"claim-{at}") for at in range(0, 200, 20)]
     outcome = allocate_within(problem(claims, pool_slice("s", *members)), budget=20_000)
     assert outcome.steps > 5_000
+
+
+def test_what_is_hopeless_needs_no_preparation() -> None:
+    """Many requests and devices: what no device is enough for is told at once."""
+    members = [device(f"d{n}", {"n": n}) for n in range(3_000)]
+    requests = [exactly(f"r{n}", 1, f'device.attributes["driver-a"].n == {n}') for n in range(30)]
+    claims = [claim(*requests, name=f"claim-{n}") for n in range(8)]
+    outcome = allocate_within(problem(claims, pool_slice("s", *members)), budget=1_000)
+    assert isinstance(outcome, Unsatisfiable)
+    assert len(outcome.requests) == 240
+    (rejected,) = outcome.requests[0].rejected
+    assert len(rejected.devices) == 2_999
+    assert outcome.requests[30].rejected[0].devices is rejected.devices
 
 
 def test_all_of_many_shares() -> None:

@@ -115,8 +115,9 @@ def _node_selector(
 ) -> NodeSelector | None:
     """Where the devices can be used; ``None`` means everywhere."""
     view = problem.view
-    fields: list[NodeSelectorRequirement] = []
-    expressions: list[NodeSelectorRequirement] = []
+    fields: dict[object, NodeSelectorRequirement] = {}
+    expressions: dict[object, NodeSelectorRequirement] = {}
+    merged: set[int] = set()
     for candidate in candidates:
         device = view.devices[candidate]
         resource_slice = view.part_of(candidate).stored.slice
@@ -131,22 +132,22 @@ def _node_selector(
             problem_text = f"{len(selector.terms)} terms, at most one is supported"
             where = (claim_label(claim), "", resource_slice.name, at)
             raise NodeSelectorError(*where, problem_text)
-        _merge(fields, selector.terms[0].match_fields)
-        _merge(expressions, selector.terms[0].match_expressions)
+        if id(selector) not in merged:  # devices of one slice share theirs
+            merged.add(id(selector))
+            _merge(fields, selector.terms[0].match_fields)
+            _merge(expressions, selector.terms[0].match_expressions)
     if not fields and not expressions:
         return None
-    return NodeSelector((NodeSelectorTerm(tuple(expressions), tuple(fields)),))
+    return NodeSelector((NodeSelectorTerm(tuple(expressions.values()), tuple(fields.values())),))
 
 
-def _merge(merged: list[NodeSelectorRequirement], more: Sequence[NodeSelectorRequirement]) -> None:
+def _merge(
+    merged: dict[object, NodeSelectorRequirement], more: Sequence[NodeSelectorRequirement]
+) -> None:
+    """Add what is not there yet; requirements are the same if their sets of values are."""
     for requirement in more:
-        if not any(
-            known.key == requirement.key
-            and known.operator == requirement.operator
-            and set(known.values) == set(requirement.values)
-            for known in merged
-        ):
-            merged.append(requirement)
+        key = (requirement.key, requirement.operator, frozenset(requirement.values))
+        merged.setdefault(key, requirement)
 
 
 def _this_node(problem: Problem) -> NodeSelector:

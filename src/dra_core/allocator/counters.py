@@ -10,8 +10,9 @@ except the remainder that no device could use.
 Source: resource.k8s.io/v1, CounterSet; KEP-4815.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import gcd
+from typing import Final, overload
 
 from dra_core.api.objects import Device, DeviceCounterConsumption
 from dra_core.inventory.allocated import (
@@ -22,7 +23,14 @@ from dra_core.inventory.allocated import (
 )
 from dra_core.inventory.view import NodeView, PoolView
 
-_MANY = 40
+MAX_PACKED_BITS: Final = 1 << 29
+"""Bits of all packed consumptions together. Beyond (thousands of counters of absurd sizes)
+they are packed when they are asked for: 64 MiB are enough for one node's view."""
+
+_BLOCK_BITS: Final = 1 << 16
+"""Fields are added up in blocks of so many bits, or adding each to all would be quadratic."""
+
+_MANY: Final = 40
 """Extra bits for pools with negative consumption, where an amount can grow: room for
 2**40 picks. (The API forbids negative amounts; hand-made objects may have them.)"""
 
@@ -30,7 +38,7 @@ _MANY = 40
 class Field:
     """One counter of one counter set. ``shift`` is the place of its lowest bit."""
 
-    __slots__ = ("counter", "counter_set", "grows", "guard", "offered", "shift", "unit", "width")
+    __slots__ = ("counter", "counter_set", "grows", "offered", "shift", "unit", "width")
 
     def __init__(self, counter_set: str, counter: str, offered: int) -> None:
         self.counter_set = counter_set
@@ -40,7 +48,11 @@ class Field:
         self.unit = 0
         self.width = 0
         self.shift = 0
-        self.guard = 0
+
+    @property
+    def guard(self) -> int:
+        """The guard bit."""
+        return 1 << self.shift + self.width
 
 
 class PoolCounters:
@@ -96,20 +108,44 @@ def amounts(consumptions: Iterable[DeviceCounterConsumption]) -> dict[tuple[str,
     return taken
 
 
+class _Packed(Sequence[int]):
+    """Numbers made of parts (shift, number) when they are asked for."""
+
+    __slots__ = ("_parts",)
+
+    def __init__(self, parts: list[list[tuple[int, int]]]) -> None:
+        self._parts = parts
+
+    @overload
+    def __getitem__(self, index: int) -> int: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[int]: ...
+    def __getitem__(self, index: int | slice) -> int | list[int]:
+        if isinstance(index, slice):
+            return [_sum(parts) for parts in self._parts[index]]
+        return _sum(self._parts[index])
+
+    def __len__(self) -> int:
+        return len(self._parts)
+
+
+def _sum(parts: Iterable[tuple[int, int]]) -> int:
+    return sum(number << shift for shift, number in parts)
+
+
 class CounterTable:
     """The counters of one node.
 
     ``costs[candidate]`` and ``touches[candidate]`` are the packed consumption and the
     guard bits to test, ``taken[candidate]`` what it takes of which field, in billionths;
     ``pools`` the fields by pool. ``taking`` masks the candidates that take anything (a
-    consumption may be empty); ``grows``: some amount taken is negative.
+    consumption may be empty); ``grows``: some amount taken is negative; ``weight``: how
+    many operations one on packed numbers counts as, 0 unless they are very long.
     """
 
-    __slots__ = ("costs", "grows", "pools", "taken", "taking", "touches")
+    __slots__ = ("costs", "grows", "pools", "taken", "taking", "touches", "weight")
 
     def __init__(self, view: NodeView) -> None:
-        self.costs = [0] * len(view.devices)
-        self.touches = [0] * len(view.devices)
         self.taken: list[list[tuple[Field, int]]] = [[] for _ in view.devices]
         self.taking = 0
         self.grows = False
@@ -121,6 +157,13 @@ class CounterTable:
             ]
             if places:
                 shift = self._add(pool, view, places, shift)
+        costs = [[(f.shift, amount // f.unit) for f, amount in taken] for taken in self.taken]
+        touches = [[(f.shift + f.width, 1) for f, _ in taken] for taken in self.taken]
+        self.costs: Sequence[int] = _Packed(costs)
+        self.touches: Sequence[int] = _Packed(touches)
+        self.weight = 1 + (shift >> 12)
+        if shift * self.taking.bit_count() <= MAX_PACKED_BITS:
+            self.costs, self.touches, self.weight = self.costs[:], self.touches[:], 0
 
     def _add(self, pool: PoolView, view: NodeView, places: list[int], shift: int) -> int:
         counters = PoolCounters(pool, [view.devices[place] for place in places])
@@ -134,14 +177,27 @@ class CounterTable:
             shift = _place(field, amounts_of[key], shift)
             self.grows |= field.grows
         for place in places:
-            for key, amount in counters.takes[view.devices[place].name].items():
-                field = fields[key]
-                self.costs[place] += (amount // field.unit) << field.shift
-                self.touches[place] |= field.guard
-                self.taken[place].append((field, amount))
-            if self.taken[place]:
+            takes = counters.takes[view.devices[place].name]
+            self.taken[place] = [(fields[key], amount) for key, amount in takes.items()]
+            if takes:
                 self.taking |= 1 << place
         return shift
+
+    def within(self, candidate: int, low: int) -> tuple[int, int]:
+        """Cost and touched bits of a candidate that takes nothing of fields below ``low``."""
+        if not self.weight:
+            return self.costs[candidate] >> low, self.touches[candidate] >> low
+        taken = self.taken[candidate]
+        return (
+            _sum((field.shift - low, amount // field.unit) for field, amount in taken),
+            _sum((field.shift + field.width - low, 1) for field, _ in taken),
+        )
+
+    def key(self, candidate: int) -> object:
+        """Equal for candidates that take the same of the same counters."""
+        if not self.weight:
+            return self.costs[candidate], self.touches[candidate]
+        return tuple((field.shift, amount) for field, amount in self.taken[candidate])
 
     def available(self, view: NodeView, allocated: AllocatedState) -> tuple[int, int]:
         """What is left, packed, given what is in use; and the candidates of overdrawn pools.
@@ -188,7 +244,6 @@ def _place(field: Field, taken: list[int], shift: int) -> int:
     if field.grows:
         field.width += _MANY
     field.shift = shift
-    field.guard = 1 << shift + field.width
     return shift + field.width + 1
 
 
@@ -199,13 +254,17 @@ def _left(counters: PoolCounters, use: PoolAllocation) -> tuple[int, bool]:
         for name, in_use in use.uses.items():
             for key, amount in counters.taken_by(name, in_use).items():
                 used[key] = used.get(key, 0) + amount
-    packed = 0
+    packed = block = start = 0
     for field in counters.fields:
+        if field.shift - start > _BLOCK_BITS:
+            packed += block << start
+            block, start = 0, field.shift
         left = (field.offered - used.get((field.counter_set, field.counter), 0)) // field.unit
         # More than the field holds cannot matter, less than nothing is nothing (unless
         # a negative consumption may make it more again).
         least = -(1 << field.width - 1) if field.grows else -1
         left = max(least, min(left, (1 << field.width) - 1))
-        packed += field.guard + (left << field.shift)
+        block += (1 << field.width) + left << field.shift - start
+    packed += block << start
     overdrawn = any(used.get(key, 0) > offer for key, offer in counters.offers.items())
     return packed, overdrawn

@@ -32,6 +32,9 @@ class Proving(Counting, Protocol):
     def proof(self) -> None:
         """Count the step of a proof that begins."""
 
+    def prepare(self) -> None:
+        """A preparation begins."""
+
 
 class StateLike(Protocol):
     """What is read of the search's state."""
@@ -78,7 +81,6 @@ class Lookahead:
         self._sizes: dict[tuple[int, int], tuple[int, ...]] = {}
         self._class_of: list[int] = []
         self._classes: list[int] = []
-        self._sort_devices()
         self._future = self._futures()
         self._first_bound = self._first_bounds()
 
@@ -328,8 +330,12 @@ class Lookahead:
             ),
         )
 
-    def _sort_devices(self) -> None:
-        """Number the classes of devices that are alike for every request of the problem."""
+    def tell_apart(self) -> None:
+        """Number the classes of devices that are alike for every request of the problem.
+
+        Comes before ``equals`` and ``entry``; a problem that is refuted does without.
+        """
+        self._meter.prepare()
         numbers: dict[object, int] = {}
         options = sum(len(slot.options) for slot in self._problem.slots)
         for candidate in range(len(self._problem.view.devices)):
@@ -357,7 +363,7 @@ class Lookahead:
             return None
         columns = tuple(problem.column(n).masks[candidate] for n in range(len(self._distinct)))
         table = problem.table
-        counters = (table.costs[candidate], table.touches[candidate]) if table else ()
+        counters = table.key(candidate) if table else ()
         shared = problem.multiple >> candidate & 1, problem.paid >> candidate & 1
         amounts: object = ()
         if problem.tracked >> candidate & 1:

@@ -109,13 +109,14 @@ class _Total:
     def __init__(self, least: list[int], fields: list[tuple[int, int, int]]) -> None:
         self.least = least
         self.fields = fields
-        """(guard bit, shift, unit) of each counter of that name."""
+        """(shift, guard bit above the amount, unit) of each counter of that name."""
 
     def exceeded(self, demand: Sequence[int], available: int) -> bool:
         needed: int = sum(map(mul, demand, self.least))
-        for guard, shift, unit in self.fields:
-            if guard & available:
-                needed -= ((available & guard - 1) >> shift) * unit
+        for shift, guard, unit in self.fields:
+            left = available >> shift
+            if left & guard:
+                needed -= (left & guard - 1) * unit
                 if needed <= 0:
                     return False
         return needed > 0
@@ -204,7 +205,7 @@ class Partitions:
             return False
         self._meter.work(len(self._components) * self._width)
         states = [
-            self._state(component.shape, (available & component.mask) >> component.low)
+            self._state(component.shape, available >> component.low & component.mask)
             for component in self._components
         ]
         wanted = self._fields.pack(demand)
@@ -264,7 +265,7 @@ class Partitions:
         return [
             _Total(
                 [of_kind.get(name, 0) for of_kind in least],
-                [(field.guard, field.shift, field.unit) for field in fields],
+                [(field.shift, 1 << field.width, field.unit) for field in fields],
             )
             for name, fields in named.items()
             if any(name in of_kind for of_kind in least)
@@ -280,16 +281,14 @@ class Partitions:
         components = []
         for candidates, fields in _linked(table, bits(_union(self.kinds) & self._costly)):
             low = fields[0].shift
-            mask = sum((field.guard << 1) - (1 << field.shift) for field in fields)
+            mask = sum((1 << field.width + 1) - 1 << field.shift - low for field in fields)
             kinds = tuple(
-                tuple(
-                    (table.costs[c] >> low, table.touches[c] >> low)
-                    for c in candidates
-                    if kind >> c & 1
-                )
+                tuple(table.within(c, low) for c in candidates if kind >> c & 1)
                 for kind in self.kinds
             )
-            packed = tuple((field.shift - low, field.guard >> low) for field in fields)
+            packed = tuple(
+                (field.shift - low, 1 << field.shift + field.width - low) for field in fields
+            )
             shape = shapes.setdefault((kinds, packed), len(shapes))
             if shape == len(self._shapes):
                 self._shapes.append(_Shape(kinds, packed))
@@ -433,21 +432,21 @@ def _linked(table: CounterTable, candidates: list[int]) -> list[tuple[list[int],
     """
     leader: dict[int, int] = {}
 
-    def find(guard: int) -> int:
-        while leader[guard] != guard:
-            leader[guard] = guard = leader[leader[guard]]
-        return guard
+    def find(shift: int) -> int:
+        while leader[shift] != shift:
+            leader[shift] = shift = leader[leader[shift]]
+        return shift
 
     for candidate in candidates:
-        first = table.taken[candidate][0][0].guard
+        first = table.taken[candidate][0][0].shift
         for field, _ in table.taken[candidate]:
-            leader.setdefault(field.guard, field.guard)
-            leader[find(field.guard)] = find(first)
+            leader.setdefault(field.shift, field.shift)
+            leader[find(field.shift)] = find(first)
     groups: dict[int, tuple[list[int], list[Field]]] = {}
     for candidate in candidates:
-        group = find(table.taken[candidate][0][0].guard)
+        group = find(table.taken[candidate][0][0].shift)
         groups.setdefault(group, ([], []))[0].append(candidate)
     for _, field in table.fields():
-        if field.guard in leader:
-            groups[find(field.guard)][1].append(field)
+        if field.shift in leader:
+            groups[find(field.shift)][1].append(field)
     return list(groups.values())

@@ -17,7 +17,6 @@ from dra_core.api.objects import (
     ALLOCATION_MODE_EXACT_COUNT,
     MAX_DEVICES_PER_CLAIM,
     DeviceClass,
-    DeviceConstraint,
     DeviceRequest,
     DeviceSelector,
     DeviceSubRequest,
@@ -158,7 +157,7 @@ class Planner:
         constraints: list[Constraint] = []
         checks: list[Check] = []
         for place, claim in enumerate(claims):
-            applying = _number_constraints(claim, len(constraints))
+            applying = _applying(claim, len(constraints))
             try:
                 mine: list[Request] = []
                 for request in claim.devices.requests:
@@ -185,7 +184,7 @@ class Planner:
         place: int,
         claim: ResourceClaim,
         request: DeviceRequest,
-        applying: Sequence[tuple[int, DeviceConstraint]],
+        applying: Sequence[tuple[int, frozenset[str]]],
         checks: list[Check],
     ) -> Request:
         label = claim_label(claim)
@@ -204,10 +203,8 @@ class Planner:
             constraints = tuple(
                 [
                     number
-                    for number, constraint in applying
-                    if not constraint.requests
-                    or request.name in constraint.requests
-                    or name in constraint.requests
+                    for number, about in applying
+                    if not about or request.name in about or name in about
                 ]
             )
             alternative = self._alternative(place, label, name, detail, constraints)
@@ -245,7 +242,9 @@ class Planner:
         every, count = _amount(label, name, detail)
         capacity = detail.capacity.requests if detail.capacity is not None else {}
         match_key = tuple([use.expression for use in selectors])
-        static = (match_key, detail.tolerations, tuple(capacity.items()))
+        # Equal amounts may be written differently, and are consumed as they are written.
+        amounts = tuple([(name, amount.nano, amount.format) for name, amount in capacity.items()])
+        static = (match_key, detail.tolerations, amounts)
         return Alternative(
             place,
             name,
@@ -303,8 +302,10 @@ def _amount(
     return False, count
 
 
-def _number_constraints(claim: ResourceClaim, first: int) -> list[tuple[int, DeviceConstraint]]:
-    return list(enumerate(claim.devices.constraints, first))
+def _applying(claim: ResourceClaim, first: int) -> list[tuple[int, frozenset[str]]]:
+    """The constraints of a claim: number, and the requests they are about (none: all)."""
+    numbered = enumerate(claim.devices.constraints, first)
+    return [(number, frozenset(constraint.requests)) for number, constraint in numbered]
 
 
 def _plan_constraints(place: int, claim: ResourceClaim) -> Iterator[Constraint]:

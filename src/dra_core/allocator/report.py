@@ -6,6 +6,7 @@ reason that holds for it.
 """
 
 from collections.abc import Iterator
+from operator import attrgetter
 
 from dra_core.allocator.problem import Option, Problem
 from dra_core.allocator.results import (
@@ -16,6 +17,7 @@ from dra_core.allocator.results import (
     Unsatisfiable,
 )
 from dra_core.allocator.static import bits, capacity_rejection, untolerated
+from dra_core.api.names import DeviceId
 from dra_core.inventory.problems import PoolState
 
 Reason = tuple[RejectedFor, str]
@@ -33,11 +35,35 @@ def unsatisfiable(
     if reason is None:
         invalid = any(fault.state is PoolState.INVALID for fault in problems)
         reason = "invalid-pool" if invalid else ""
-    requests = tuple(_request(problem, option) for slot in problem.slots for option in slot.options)
+    names = _Names(problem)
+    requests = tuple(
+        _request(problem, option, names) for slot in problem.slots for option in slot.options
+    )
     return Unsatisfiable(reason, (conflict,), requests, problems, steps)
 
 
-def _request(problem: Problem, option: Option) -> RequestReport:
+class _Names:
+    """Identities of the candidates in a mask; requests that rule out the same share them."""
+
+    def __init__(self, problem: Problem) -> None:
+        self._view = problem.view
+        self._ids: dict[int, DeviceId] = {}
+        self._of: dict[int, tuple[DeviceId, ...]] = {}
+
+    def of(self, mask: int) -> tuple[DeviceId, ...]:
+        known = self._of.get(mask)
+        if known is None:
+            known = self._of[mask] = tuple([self._id(candidate) for candidate in bits(mask)])
+        return known
+
+    def _id(self, candidate: int) -> DeviceId:
+        known = self._ids.get(candidate)
+        if known is None:
+            known = self._ids[candidate] = self._view.device_id(candidate)
+        return known
+
+
+def _request(problem: Problem, option: Option, names: _Names) -> RequestReport:
     left = (1 << len(problem.view.devices)) - 1
     reasons: dict[Reason, int] = {}
     for (why, detail), mask in _checks(problem, option):
@@ -47,8 +73,7 @@ def _request(problem: Problem, option: Option) -> RequestReport:
             reasons[why, detail] = reasons.get((why, detail), 0) | ruled_out
     alternative = option.alternative
     rejected = tuple(
-        Rejected(why, tuple(problem.view.device_id(c) for c in bits(mask)), detail)
-        for (why, detail), mask in reasons.items()
+        Rejected(why, names.of(mask), detail) for (why, detail), mask in reasons.items()
     )
     return RequestReport(
         alternative.claim, alternative.name, option.need, left.bit_count(), rejected
@@ -108,7 +133,6 @@ def _counter_checks(problem: Problem, candidates: list[int]) -> Iterator[tuple[R
     table = problem.table
     if table is None:
         return
-    fields = list(table.fields())
     for candidate in candidates:
         if problem.paid >> candidate & 1:
             continue
@@ -116,8 +140,8 @@ def _counter_checks(problem: Problem, candidates: list[int]) -> Iterator[tuple[R
         left = problem.available - table.costs[candidate]
         if left & touched == touched:
             continue
-        for _, field in fields:
-            if field.guard & touched and not field.guard & left:
+        for field in sorted((f for f, _ in table.taken[candidate]), key=attrgetter("shift")):
+            if not left >> field.shift + field.width & 1:
                 detail = f"{field.counter_set}/{field.counter}"
                 yield (RejectedFor.COUNTERS_EXHAUSTED, detail), 1 << candidate
                 break

@@ -24,7 +24,7 @@ step takes some 100 µs at most, however large the problem is. The budget counts
 every ``CHECK_INTERVAL`` steps the caller's deadline and cancellation are asked.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from operator import add, le
 from typing import Final
 
@@ -41,7 +41,7 @@ FREE_WORK: Final = 256
 """Operations on masks, of some 0.1 to 0.3 µs each, that a step of a proof pays for."""
 
 FREE_PREPARATION: Final = 16 * FREE_WORK
-"""Operations that are free before the first proof of a call."""
+"""Operations that are free while a search that met its first dead end is prepared."""
 
 Amounts = tuple[int, ...]
 
@@ -70,7 +70,7 @@ class Meter:
         self._deadline = deadline
         self._cancel = cancel
         self._next = 0
-        self._paid_work = FREE_PREPARATION
+        self._paid_work = FREE_WORK
 
     def start(self) -> None:
         """Ask all conditions once; a call that is over before it began does nothing."""
@@ -87,6 +87,10 @@ class Meter:
         """Count the step of a proof that begins."""
         self.step()
         self._paid_work = FREE_WORK
+
+    def prepare(self) -> None:
+        """A preparation begins, which is done once."""
+        self._paid_work = FREE_PREPARATION
 
     def work(self, operations: int) -> None:
         """Count operations of the proof: steps for what the last ones do not pay for."""
@@ -197,8 +201,9 @@ class Search:
         bounds = tuple([0 if distinct else -1 for distinct in self._distinct])
         self.state = State(problem.available, bounds, problem.paid)
         table = problem.table
-        self._costs = table.costs if table is not None else []
-        self._touches = table.touches if table is not None else []
+        self._costs: Sequence[int] = table.costs if table is not None else ()
+        self._touches: Sequence[int] = table.touches if table is not None else ()
+        self._weight = table.weight if table is not None else 0
         self._consuming = problem.view.consuming if table is not None else 0
         self._tracked = problem.tracked
         self._start = bounds
@@ -340,6 +345,7 @@ class Search:
             )
             if self.conflict is not None:
                 return False
+            lookahead.tell_apart()
         elif not frame.taken and frame.entry is not None:
             self._dead.add(frame.entry)
         self._put_back(previous)
@@ -360,6 +366,8 @@ class Search:
         available = state.available
         shared = low & self.problem.multiple
         if low & self._consuming and not (shared and low & state.paid):
+            if self._weight:
+                self.meter.work(self._weight)
             available -= self._costs[candidate]
             touch = self._touches[candidate]
             if available & touch != touch:
