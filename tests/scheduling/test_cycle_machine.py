@@ -18,7 +18,6 @@ pod that sleeps then changes nothing.
 from typing import Any
 
 import attrs
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -37,6 +36,7 @@ from dra_core.testing.faults import Fault, FaultyServer, script
 from support import allocation_builders as build
 from support.cycle_host import PODS, Host
 from support.cycle_site import GROUP, NAMESPACE, claim, pod
+from support.machines import machine_settings
 from support.pods import GPU, container
 
 VERSION = "v1alpha3"
@@ -365,4 +365,4 @@ class Cluster(RuleBasedStateMachine):
 
 
 TestCluster = Cluster.TestCase
-TestCluster.settings = settings(stateful_step_count=12)
+TestCluster.settings = machine_settings(12)

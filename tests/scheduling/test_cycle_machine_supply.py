@@ -12,7 +12,6 @@ that it could get out of the way. In the end everything converges.
 from typing import Any
 
 import attrs
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
@@ -30,6 +29,7 @@ from support import allocation_builders as build
 from support.claims import named
 from support.cycle_host import PODS, Host
 from support.cycle_site import GROUP, NAMESPACE, NOW, claim, later, pod
+from support.machines import machine_settings
 
 WHICH = st.integers(0, 5)
 HOSTS = st.integers(0, 1)
@@ -293,4 +293,4 @@ def awaited(obj: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 TestSupply = Supply.TestCase
-TestSupply.settings = settings(deadline=None, stateful_step_count=40)
+TestSupply.settings = machine_settings(40)

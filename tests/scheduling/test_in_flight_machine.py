@@ -14,7 +14,6 @@ from typing import Any
 
 import attrs
 import pytest
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -37,6 +36,7 @@ from dra_core.scheduling.errors import (
 )
 from dra_core.scheduling.in_flight import ClaimTracker, DevicesFreed
 from support.in_use import amounts, claim, device, result, share
+from support.machines import machine_settings
 from support.tracking import at, finalized, with_devices, without_devices
 from support.tracking_model import Change, Entry, Model
 
@@ -618,6 +618,6 @@ class ServerMachine(RuleBasedStateMachine):
 
 # Thousands of interleavings: the profile's number of runs of up to 50 steps each.
 TestAnything = AnythingMachine.TestCase
-TestAnything.settings = settings(stateful_step_count=50)
+TestAnything.settings = machine_settings(50)
 TestServer = ServerMachine.TestCase
-TestServer.settings = settings(stateful_step_count=50)
+TestServer.settings = machine_settings(50)

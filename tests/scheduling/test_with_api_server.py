@@ -17,7 +17,6 @@ from collections.abc import Callable
 from typing import Any
 
 import attrs
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -39,6 +38,7 @@ from dra_core.testing.faults import Fault, FaultyServer, script
 from support import in_use
 from support.claim_json import claim_json
 from support.claim_scheduler import CLAIMS, ClaimScheduler
+from support.machines import machine_settings
 
 NAMES = st.sampled_from(["a", "b"])
 WHICH = st.integers(0, 5)
@@ -267,4 +267,4 @@ class ClaimsMachine(RuleBasedStateMachine):
 
 
 TestClaims = ClaimsMachine.TestCase
-TestClaims.settings = settings(stateful_step_count=40)
+TestClaims.settings = machine_settings(40)
