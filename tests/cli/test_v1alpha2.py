@@ -5,10 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from support import commands
 from support import named_json as objects
 from support.commands import report_on, run_on
+from support.wire_objects import places, replaced, without
 
 Json = dict[str, Any]
 
@@ -362,3 +365,55 @@ def test_lint_tells_malformed_objects() -> None:
     ran = lint(bad, *small())
     assert ran.code == 2
     assert "error: ResourceClass 'gpu': structuredParameters: must be a boolean" in ran.out
+
+
+# --- bad input ---------------------------------------------------------------------------
+
+COSTLY = '[attributes.string["model"]] == ["x"]'
+
+
+def wanting(selector: str, *attributes: Json) -> list[Json]:
+    """Two nodes, the first one's instance with ``attributes``, and a pod that selects."""
+    model = {"name": "model", "string": "x"}
+    slices = [
+        objects.slice_json("s-n1", "n1", "d", [objects.instance_json("i0", [model, *attributes])]),
+        objects.slice_json("s-n2", "n2", "d", [objects.instance_json("i0", [model])]),
+    ]
+    parameters = objects.claim_parameters_json("p", "ns", ("d", [selector]))
+    claim = objects.claim_json("c", parameters=DIRECT)
+    return [*slices, CLASS, parameters, claim, commands.pod(gpu="c")]
+
+
+@pytest.mark.parametrize("selector", ["true", COSTLY])
+def test_a_faulty_attribute_is_an_error_of_its_node(selector: str) -> None:
+    """Also for a selector that counts its costs: no internal exception ends the command."""
+    given = wanting(selector, {"name": "speed", "version": "fast"})
+    told = "attribute 'speed': not a semantic version: 'fast'"
+    first, second = only(report_on(*given))["nodes"]
+    assert (first["verdict"], second["verdict"]) == ("error", "fits")
+    assert told in first["causes"][0]["because"][0]["text"]
+    assert f"fails on 1 instance (n1/i0): {told}" in lint(*given).out
+
+
+CLUSTER = [
+    *objects.one_of_each(),
+    *wanting(COSTLY, *objects.instance_json("")["attributes"][:3]),
+    objects.claim_json("held", **HELD),
+    objects.template_json("tpl", parametersRef=objects.vendor("x")),
+    commands.pod("other", held="held", made="tpl:tpl"),
+]
+PLACES = [place for place in places(CLUSTER) if place]
+WRONG: st.SearchStrategy[object] = st.sampled_from(
+    [None, True, 0, -1, 2**63, 1.5, "", "x", "a/b", "\ud800", "1e3", [], {}, [None], [{}], {"x": 1}]
+)
+
+
+@given(st.sampled_from(PLACES), WRONG | st.just(...))
+def test_wrong_and_missing_values_anywhere(place: tuple[str | int, ...], wrong: object) -> None:
+    """Anything wrong, or missing (...), is an error naming object and field, or an answer."""
+    changed = without(CLUSTER, place) if wrong is ... else replaced(CLUSTER, place, wrong)
+    assert lint(*changed).code in (0, 1, 2)
+    ran = run_on(*changed)
+    assert ran.code in (0, 1, 2)
+    if ran.code == 2:
+        assert re.match(r"dra-core: \S+ ('.*'|without a name): \S+: .", ran.err), ran.err
