@@ -2,6 +2,7 @@
 
 import pytest
 
+from dra_core.cli.selectors import LONGEST_COMPARED, MOST_COMPARED, nearest
 from support.commands import (
     DRIVER,
     Json,
@@ -268,3 +269,12 @@ def test_small_cluster_is_clean() -> None:
     """The cluster that other tests use keeps the rules of the API."""
     ran = run_on(*small_cluster(), arguments=("lint",))
     assert ran.out == "5 objects: 0 errors, 0 warnings.\n"
+
+
+def test_hints_take_no_time() -> None:
+    """A near name is told among names as clusters have them, not among thousands or huge ones."""
+    assert nearest("modle", ["model", "numa"]) == ["model"]
+    assert nearest("modle", [*(f"x{n}" for n in range(MOST_COMPARED)), "model"]) == []
+    huge = "model" * LONGEST_COMPARED
+    assert nearest("modle", [huge, "model"]) == ["model"]
+    assert nearest(huge, [huge]) == []

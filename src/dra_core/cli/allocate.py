@@ -3,7 +3,6 @@
 What may live here: the order of the steps, and what is wrong with the question itself.
 """
 
-import difflib
 import uuid
 from argparse import Namespace
 from collections.abc import Iterable, Sequence
@@ -17,6 +16,7 @@ from dra_core.cli.judge import Judge, Subject, nodes_of_slices, pending_pods
 from dra_core.cli.load import Dump, load
 from dra_core.cli.progress import Progress
 from dra_core.cli.report import Report, input_notes
+from dra_core.cli.selectors import nearest
 from dra_core.errors import DraError, MalformedObjectError
 from dra_core.features import Features
 
@@ -89,4 +89,4 @@ def _subjects(dump: Dump, pods: Sequence[ObjectKey], claims: Sequence[ObjectKey]
 
 
 def _not_found(kind: str, name: str, known: Iterable[str]) -> NoReturn:
-    raise NotInInputError(kind, name, tuple(difflib.get_close_matches(name, list(known), n=2)))
+    raise NotInInputError(kind, name, tuple(nearest(name, known, 2)))

@@ -4,7 +4,6 @@ What may live here: the walk over classes, parameters and claims of that version
 findings about them. Rules about single objects are ``dra_core.v1alpha2.validation``'s.
 """
 
-import difflib
 import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
@@ -13,7 +12,7 @@ import attrs
 
 from dra_core.cli.lint_selectors import SHOWN_DEVICES, Finding
 from dra_core.cli.load import Dump, counted
-from dra_core.cli.selectors import NEAR
+from dra_core.cli.selectors import nearest
 from dra_core.errors import AllocationError, SelectorCompileError, SelectorEvaluationError
 from dra_core.v1alpha2.claims import ClaimSpec, ResourceClaim, ResourceClaimTemplate
 from dra_core.v1alpha2.objects import (
@@ -195,5 +194,5 @@ def _shown(listed: Sequence[_Listed]) -> str:
 
 
 def _hint(name: str, existing: Iterable[str]) -> str:
-    near = difflib.get_close_matches(name, list(existing), n=1, cutoff=NEAR)
+    near = nearest(name, existing)
     return f"; the nearest name is {near[0]}" if near else ""

@@ -4,7 +4,6 @@ What may live here: the walk over everything that has selectors, and the finding
 them. How a selector is tried is the business of ``selectors``.
 """
 
-import difflib
 from collections.abc import Callable, Iterable, Sequence
 
 import attrs
@@ -21,12 +20,12 @@ from dra_core.cel.selector import Selector, SelectorCache
 from dra_core.cli.load import Dump, api_version_of, counted
 from dra_core.cli.named import is_named
 from dra_core.cli.selectors import (
-    NEAR,
     Listed,
     Names,
     Trial,
     listed_devices,
     missing_names,
+    nearest,
     try_selector,
 )
 from dra_core.errors import SelectorCompileError
@@ -198,5 +197,5 @@ def _listed(devices: Devices) -> str:
 
 
 def _hint(name: str, existing: Iterable[str]) -> str:
-    near = difflib.get_close_matches(name, list(existing), n=1, cutoff=NEAR)
+    near = nearest(name, existing)
     return f"; the nearest name is {near[0]}" if near else ""

@@ -19,6 +19,21 @@ NEAR: Final = 0.6
 """How similar a name must be to be worth a hint, as ``difflib`` measures it."""
 
 
+MOST_COMPARED: Final = 1_000
+LONGEST_COMPARED: Final = 400
+"""Of more names, or of longer ones, none is called near: finding it would take longer than
+all the rest. No cluster has so many attributes, no object so long a name."""
+
+
+def nearest(name: str, existing: Iterable[str], most: int = 1) -> list[str]:
+    """The most similar names, best first; empty if none is similar."""
+    compared = list(existing)
+    if len(compared) > MOST_COMPARED or len(name) > LONGEST_COMPARED:
+        return []
+    short = [other for other in compared if len(other) <= LONGEST_COMPARED]
+    return difflib.get_close_matches(name, short, most, NEAR)
+
+
 class Listed(NamedTuple):
     """A device where a slice lists it."""
 
@@ -93,7 +108,7 @@ class Names:
         same = [other for other in self.existing if other.rpartition("/")[0] == domain]
         for names in (same, list(self.existing)):
             by_identifier = {other.rpartition("/")[2]: other for other in reversed(names)}
-            close = difflib.get_close_matches(identifier, list(by_identifier), 1, NEAR)
+            close = nearest(identifier, by_identifier)
             if close:
                 return by_identifier[close[0]]
         return ""
