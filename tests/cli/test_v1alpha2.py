@@ -93,6 +93,16 @@ def test_a_claim_that_is_not_shareable_is_full() -> None:
     assert only(report_on(*given))["verdict"] == "fits"
 
 
+def test_a_claim_about_to_be_deallocated_is_of_no_use() -> None:
+    """No scheduler reserves it: the pod waits until its controller has allocated it anew."""
+    status = HELD | {"reservedFor": [], "deallocationRequested": True}
+    claim = objects.claim_json("c", **status)
+    answer = only(report_on(a_slice(), CLASS, claim, commands.pod(gpu="c")))
+    assert (answer["verdict"], answer["nodes"]) == ("does-not-fit", [])
+    assert [cause["kind"] for cause in answer["problem"]] == ["deallocation-requested"]
+    assert [use["state"] for use in answer["claims"]] == ["unusable"]
+
+
 def test_resources_of_no_node_are_called_by_their_name() -> None:
     """They have no pool to be told apart by."""
     shared = objects.slice_json("shared", "", "d", objects.plain("f0"))

@@ -246,6 +246,9 @@ class Judge:
     ) -> tuple[ClaimUse, Cause | None]:
         """A claim that exists, and why it is of no use if it is not."""
         name = str(claim.metadata.key)
+        if claim.deallocation_requested:  # its driver will take the allocation away
+            text = f"claim {entry or name} is about to be deallocated by its controller"
+            return _unusable(entry, name, template, Cause("deallocation-requested", text))
         if claim.allocation is None:
             controller = named.controller_of(claim, self._named)
             if controller:
