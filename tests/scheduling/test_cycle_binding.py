@@ -9,7 +9,7 @@ import pytest
 
 from dra_core.api.core import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from dra_core.api.objects import FINALIZER, ResourceClaim
-from dra_core.api.request import ApiRequest
+from dra_core.api.request import ApiRequest, Verb
 from dra_core.api.wire import encode
 from dra_core.claims.binding import (
     BindingPlan,
@@ -485,7 +485,7 @@ def test_a_reservation_that_may_have_been_written_is_removed(site: Site) -> None
 
 
 def test_answers_that_the_cache_cannot_store(site: Site) -> None:
-    """An answer without a version that can be read is reported; the informer will tell."""
+    """An answer without a version that can be read is reported, and the claim read again."""
     cycle = site.reserved(POD)
     first = cycle.pre_bind(NOW)
     assert first is not None
@@ -493,10 +493,24 @@ def test_answers_that_the_cache_cannot_store(site: Site) -> None:
     body["metadata"]["resourceVersion"] = "x7"
     second = cycle.answered(status, body)
     assert second is not None
-    assert [trouble.kind for trouble in cycle.troubles] == [TroubleKind.NOT_ASSUMED]
-    site.show()
+    assert [trouble.kind for trouble in cycle.troubles] == [TroubleKind.UNREADABLE]
+    assert second.verb is Verb.GET
     site.drive(cycle, second)
     assert is_in(cycle, CycleState.BINDABLE)
+
+
+def test_a_status_answer_without_a_readable_version_is_no_answer(site: Site) -> None:
+    """The devices stay taken: the claim is read, and what was written is found."""
+    cycle = site.reserved(POD)
+    request = cycle.pre_bind(NOW)
+    while request is not None:
+        status, body = site.server.send(request)
+        if request.target.subresource == "status" and isinstance(body, dict):
+            body["metadata"]["resourceVersion"] = "x7"
+        request = cycle.answered(status, body)
+    assert is_in(cycle, CycleState.BINDABLE)
+    assert site.in_use()
+    site.check()
 
 
 def test_a_bug_in_the_host_leaves_a_cycle_that_can_be_undone(site: Site) -> None:

@@ -348,8 +348,8 @@ def test_unreserve_publishes_before_it_releases(site: Site) -> None:
     assert cycle.troubles == ()
 
 
-def test_a_record_is_not_forgotten_while_the_informer_lags(site: Site) -> None:
-    """A cache that does not show the object yet is no proof that it is gone."""
+def test_a_cache_that_lags_behind_a_context_costs_two_requests(site: Site) -> None:
+    """A cache that does not show the object is no proof that it exists, or that it is gone."""
     first = site.reserved(pod("c"), "node-1")
     site.drive(first, first.pre_bind(NOW))
     first.unreserve()
@@ -358,7 +358,36 @@ def test_a_record_is_not_forgotten_while_the_informer_lags(site: Site) -> None:
     assert negotiation.known is None
     again = site.reserved(pod("c"), "node-2", negotiation=negotiation)
     site.drive(again, again.pre_bind(NOW))
-    assert site.take_sent() == ["update podschedulingcontexts pod"]
+    assert site.take_sent() == [
+        "create podschedulingcontexts",
+        "get podschedulingcontexts pod",
+        "update podschedulingcontexts pod",
+    ]
+
+
+def test_a_context_that_somebody_deleted_is_made_again(site: Site) -> None:
+    """The pod does not wait for drivers that have nothing to look at."""
+    first = site.reserved(pod("c"), "node-1")
+    site.drive(first, first.pre_bind(NOW))
+    site.drive(first, first.unreserve())
+    site.server.send(Target(GROUP, "v1alpha3", "podschedulingcontexts", NAMESPACE, "pod").delete())
+    site.show()
+    site.take_sent()
+    negotiation = site.negotiation(pod("c"), record=first.context)
+    again = site.reserved(pod("c"), "node-1", negotiation=negotiation)
+    site.drive(again, again.pre_bind(NOW))
+    assert site.take_sent() == ["create podschedulingcontexts"]
+
+
+def test_the_record_of_another_pod_is_not_used(site: Site) -> None:
+    """Neither that of an earlier pod of the same name: nothing of it is written."""
+    earlier = site.reserved(pod("c", uid="earlier"), "node-1")
+    negotiation = site.negotiation(pod("c"), record=earlier.context)
+    now = site.reserved(pod("c"), "node-1", negotiation=negotiation)
+    site.drive(now, now.pre_bind(NOW))
+    stored = site.server.find("podschedulingcontexts", NAMESPACE, "pod")
+    assert stored is not None
+    assert [owner["uid"] for owner in stored["metadata"]["ownerReferences"]] == ["pod-uid"]
 
 
 def test_nothing_is_published_once_nothing_is_pending(site: Site) -> None:

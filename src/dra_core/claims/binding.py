@@ -218,6 +218,9 @@ class ClaimBinding:
             problem = f"is not that of {key}, which was asked for"
         elif not metadata.uid or not metadata.resource_version:
             problem = "lacks the uid or resourceVersion that every stored object has"
+        elif not (metadata.resource_version.isascii() and metadata.resource_version.isdigit()):
+            # Nobody could tell it from other copies; it would get lost on its way to a cache.
+            problem = "has a resourceVersion that is no decimal number"
         else:
             return claim
         name = str(metadata.key) if metadata.name else ""

@@ -361,11 +361,16 @@ def _is_of_driver(one: HeldClaim) -> bool:
 
 def _loaded(pod: Pod, negotiation: Negotiation) -> ContextRecord:
     """What is recorded, with the newest copy of the object."""
-    record = negotiation.record
-    if record is None:
-        return context_record(pod, negotiation.known)
-    # A cache that does not show the object yet is no proof that it is gone.
-    return record if negotiation.known is None else record.load(negotiation.known)
+    record, known = negotiation.record, negotiation.known
+    if record is None or (record.key, record.pod_uid) != (pod.metadata.key, pod.metadata.uid):
+        # What was recorded for another pod, or for an earlier one of that name, is not ours.
+        return context_record(pod, known)
+    if known is not None:
+        return record.load(known)
+    # The cache does not show the object: not yet, or not any more. What is still to be
+    # published stays; otherwise start anew, which finds out by a create. Taking the object
+    # for granted would let the pod wait for drivers that see nothing.
+    return record if record.dirty else context_record(pod)
 
 
 def _zoned(now: datetime) -> datetime:
