@@ -290,11 +290,15 @@ ROUNDS = 300
 def test_what_is_taken_is_of_one_moment(together: bool) -> None:
     """Taken under one lock: steps are seen whole, and events in the order of the calls."""
     cluster = Cluster()
-    finished = threading.Event()
+    finished, taken = threading.Event(), threading.Event()
 
     def write() -> None:
         try:
             for number in range(1, ROUNDS + 1):
+                if number % 50 == 0:
+                    # However busy the machine is, the reader has had a look by now.
+                    taken.clear()
+                    taken.wait(30)
                 if together:
                     with cluster.claims.atomic():
                         show(number)
@@ -315,6 +319,7 @@ def test_what_is_taken_is_of_one_moment(together: bool) -> None:
     seen: list[tuple[int, int, int]] = []
     while not finished.is_set() or not seen:
         seen.append(numbers(cluster.source.take()))
+        taken.set()
         time.sleep(0.0005)  # let the writer have the lock
     seen.append(numbers(cluster.source.take()))
     writer.join(30)
