@@ -3,7 +3,7 @@
 import pytest
 
 from dra_core.allocator.joint import Demand, Shortage, shortage
-from dra_core.allocator.results import Allocated, Undecided, Unsatisfiable
+from dra_core.allocator.results import Allocated, RejectedFor, Undecided, Unsatisfiable
 from dra_core.api.names import SharedDeviceId
 from dra_core.api.objects import (
     CapacityRequestPolicy,
@@ -14,6 +14,7 @@ from dra_core.api.objects import (
 )
 from dra_core.errors import TooManyDevicesError
 from dra_core.inventory.allocated import AllocatedState
+from dra_core.inventory.view import MAX_DERIVED
 from dra_core.values.quantity import Quantity
 from support.allocation_builders import (
     amounts,
@@ -193,6 +194,23 @@ def test_what_is_hopeless_needs_no_preparation() -> None:
     (rejected,) = outcome.requests[0].rejected
     assert len(rejected.devices) == 2_999
     assert outcome.requests[30].rejected[0].devices is rejected.devices
+
+
+def test_report_on_many_requests() -> None:
+    """More different selectors than a view remembers: still each request has its own reasons."""
+    members = [device(f"d{n}", {"n": n}) for n in range(3)]
+    claims = [
+        claim(
+            *(exactly(f"r{n}", 1, f'device.attributes["driver-a"].n == {n}') for n in numbers),
+            name=f"claim-{numbers[0]}",
+        )
+        for numbers in (range(at, at + 30) for at in range(10, 10 + 2 * MAX_DERIVED // 3, 30))
+    ]
+    outcome = allocate_within(problem(claims, pool_slice("s", *members)))
+    assert isinstance(outcome, Unsatisfiable)
+    assert len(outcome.requests) > MAX_DERIVED // 2
+    reasons = {(one.usable, tuple(gone.why for gone in one.rejected)) for one in outcome.requests}
+    assert reasons == {(0, (RejectedFor.SELECTOR,))}
 
 
 def test_all_of_many_shares() -> None:

@@ -356,6 +356,7 @@ class Partitions:
     ) -> list[tuple[int, int]]:
         """(state, count) after any choice of up to ``most`` devices of one kind."""
         reached = [(start, 0)]
+        long = 1 + (start.bit_length() >> 11)
         current = {start: 0}
         count = 0
         while current and count < most and len(reached) < budget:
@@ -363,7 +364,7 @@ class Partitions:
             following: dict[int, int] = {}
             for state, first in current.items():
                 self._meter.step()
-                self._meter.work(len(costs))
+                self._meter.work(len(costs) * long)
                 for place in range(first, len(costs)):
                     cost, touch = costs[place]
                     after = state - cost

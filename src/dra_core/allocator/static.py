@@ -33,12 +33,21 @@ _AVOIDED_EFFECTS = ("NoSchedule", "NoExecute")
 class Statics:
     """Masks over a node's candidates for one request.
 
-    ``selected``: chosen by the selectors, on this node, with enough capacity in all (the
-    devices that mode All means). ``failing``: a selector fails on them. ``usable``:
-    selected, and no feature or taint is in the way.
+    ``chosen``: by the selectors; ``selected``: chosen, on this node, with enough capacity
+    in all (the devices that mode All means). ``failing``: a selector fails on them.
+    ``usable``: selected, and no feature or taint is in the way.
     """
 
-    __slots__ = ("_amounts", "_vectors", "_view", "capacity", "failing", "selected", "usable")
+    __slots__ = (
+        "_amounts",
+        "_vectors",
+        "_view",
+        "capacity",
+        "chosen",
+        "failing",
+        "selected",
+        "usable",
+    )
 
     def __init__(
         self,
@@ -52,6 +61,7 @@ class Statics:
         # Most requests need neither, and there is one of these for every node.
         self._amounts: dict[int, dict[str, Quantity]] | None = None
         self._vectors: dict[int, tuple[int, ...]] | None = None
+        self.chosen = selected
         self.capacity = alternative.capacity
         allowed = -1 if features.device_binding_and_status else ~view.binding
         self.failing = failing & allowed
