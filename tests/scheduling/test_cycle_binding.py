@@ -18,12 +18,13 @@ from dra_core.claims.binding import (
     RetryLater,
     RetryReason,
 )
+from dra_core.errors import PatchError
 from dra_core.scheduling.cycle import PodCycle, release_pod
 from dra_core.scheduling.cycle_claims import CycleSettings
 from dra_core.scheduling.cycle_kinds import ClaimForm
 from dra_core.scheduling.cycle_structured import StructuredClaims
 from dra_core.scheduling.cycle_table import CycleState
-from dra_core.scheduling.cycle_verdicts import Stopped, StopReason, TroubleKind
+from dra_core.scheduling.cycle_verdicts import Passed, Stopped, StopReason, TroubleKind
 from dra_core.scheduling.errors import (
     ClaimInFlightError,
     DevicesTakenError,
@@ -514,23 +515,112 @@ def test_a_status_answer_without_a_readable_version_is_no_answer(site: Site) -> 
 
 
 def test_a_bug_in_the_host_leaves_a_cycle_that_can_be_undone(site: Site) -> None:
-    """Whatever is raised on the way reaches the host, and unreserve is possible."""
+    """Whatever is raised in unreserve reaches the host. The cycle is not over: the rest of
+    what has to be undone is done when it is begun again, and the first reason stays."""
+    bugs = [RuntimeError("second"), RuntimeError("first")]
 
     class Broken(StructuredClaims):
         @property
         def form(self) -> ClaimForm:
-            raise RuntimeError("host")
+            if is_in(cycle, CycleState.BROKEN) and bugs:
+                raise bugs.pop()
+            return super().form
 
-    kind = Broken(site.source.take())
-    cycle = site.filtered(POD, kinds=[kind])
+    site.line.source = script([None, None, *[Fault.LOST_REQUEST] * 12])
+    both = pod("c", "d")
+    cycle = site.filtered(both, kinds=[Broken(site.source.take())])
     cycle.reserve("node-1")
-    request = cycle.pre_bind(NOW)
-    while request is not None:
-        status, body = site.line.send(request)
-        request = cycle.answered(status, body)
-    with pytest.raises(RuntimeError, match="host"):
-        cycle.unreserve()
+    site.drive(cycle, cycle.pre_bind(NOW))
+    site.line.source = script(())
+    reason = cycle.verdict
+    for bug in ("first", "second"):
+        assert is_in(cycle, CycleState.BROKEN)
+        assert isinstance(reason, Stopped)
+        with pytest.raises(RuntimeError, match=bug):
+            cycle.unreserve()
+    site.drive(cycle, cycle.unreserve())
     assert is_in(cycle, CycleState.OVER)
+    assert cycle.verdict is reason
+    assert site.stored("c").reserved_for == ()
+    site.check()
+
+
+def test_a_claim_from_which_no_request_can_be_made_does_not_stop_unreserve(site: Site) -> None:
+    """It is reported, and the others are given back."""
+
+    class Odd(StructuredClaims):
+        @property
+        def form(self) -> ClaimForm:
+            if is_in(cycle, CycleState.BINDABLE) and not cycle.troubles:
+                raise PatchError("default/c", "cannot be changed")
+            return super().form
+
+    cycle = site.filtered(pod("c", "d"), kinds=[Odd(site.source.take())])
+    cycle.reserve("node-1")
+    site.drive(cycle, cycle.pre_bind(NOW))
+    assert is_in(cycle, CycleState.BINDABLE)
+    site.drive(cycle, cycle.unreserve())
+    assert is_in(cycle, CycleState.OVER)
+    [trouble] = cycle.troubles
+    assert (trouble.kind, trouble.subject) == (TroubleKind.UNRESERVE, "default/c")
+    assert site.stored("c").reserved_for != ()
+    assert site.stored("d").reserved_for == ()
+
+
+def test_a_second_cycle_of_a_pod_leaves_the_first_ones_devices_alone(site: Site) -> None:
+    """While a request of the first may still be under way, no reading proves anything:
+    the second stops, and what it does gives no device to anybody else."""
+    first = site.reserved(POD)
+    request = first.pre_bind(NOW)
+    assert request is not None
+    request = first.answered(*site.server.send(request))  # the status waits to be sent
+    assert request is not None
+    site.show()
+    second = site.cycle(POD)
+    second.pre_enqueue()
+    verdict = second.pre_filter(NOW)
+    assert verdict == Stopped(
+        StopReason.IN_FLIGHT, "c", retry=True, cause=site.tracker.pending("uid-c")
+    )
+    assert is_in(second, CycleState.OVER)
+    assert site.in_use() == ["a1"]
+    site.drive(first, request)
+    assert is_in(first, CycleState.BINDABLE)
+
+
+def test_of_two_cycles_of_a_pod_that_both_filtered_one_reserves(site: Site) -> None:
+    """Undoing the slower one takes nothing from the faster one."""
+    first, second = site.filtered(POD), site.filtered(POD)
+    assert first.reserve("node-1") == Passed()
+    stopped = second.reserve("node-1")
+    assert isinstance(stopped, Stopped)
+    assert stopped.reason is StopReason.IN_FLIGHT
+    site.drive(second, second.unreserve())
+    assert site.in_use() == ["a1"]
+    site.drive(first, first.pre_bind(NOW))
+    assert is_in(first, CycleState.BINDABLE)
+
+
+def test_of_two_cycles_that_come_back_to_an_unclear_write_one_goes_on(site: Site) -> None:
+    """What an attempt left unclear is taken up by one cycle; others leave it alone."""
+    lost = [None, *[Fault.LOST_REQUEST] * 10]
+    site.line.source = script(lost)
+    unclear = site.reserved(POD)
+    site.drive(unclear, unclear.pre_bind(NOW))
+    site.drive(unclear, unclear.unreserve())
+    assert site.in_use() == ["a1"]
+    site.line.source = script(())
+    site.show()
+    first, second, third = (site.filtered(POD) for _ in range(3))
+    assert first.reserve("node-1") == Passed()
+    assert second.reserve("node-1") == Stopped(StopReason.IN_FLIGHT, "c", retry=True)
+    site.drive(second, second.unreserve())
+    assert site.in_use() == ["a1"]
+    site.drive(third, third.post_filter())  # reads: not allocated, but the first is at work
+    assert site.in_use() == ["a1"]
+    site.drive(first, first.pre_bind(NOW))
+    assert is_in(first, CycleState.BINDABLE)
+    site.check()
 
 
 def test_an_error_in_pre_bind_leaves_a_broken_cycle(site: Site) -> None:

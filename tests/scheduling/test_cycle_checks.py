@@ -239,14 +239,16 @@ def test_bug_87_all_nodes_fail_and_the_error_is_shown(site: Site) -> None:
 
 
 def test_an_error_on_one_node_of_several_is_not_the_reason(site: Site) -> None:
-    """Some nodes fail, others do not fit: no node fits."""
+    """Some nodes fail, others do not fit: no node fits. But the pod is tried again, because
+    the error may go with a device, whose removal is no event for the pod."""
     site.devices("node-2", build.device("b1", {"driver-a/ready": False}))
     site.add(claim("picky", build.exactly("r", 1, 'device.attributes["driver-a"].ready')))
     cycle = site.filtered(pod("picky"))
     assert isinstance(cycle.nodes["node-1"], NodeFailed)
     assert isinstance(cycle.nodes["node-2"], NodeUnfit)
+    error = cycle.nodes["node-1"].error
     cycle.post_filter()
-    assert cycle.verdict == Stopped(StopReason.NO_NODE)
+    assert cycle.verdict == Stopped(StopReason.NO_NODE, retry=True, cause=error)
 
 
 def test_bug_11_an_undecided_node_is_no_proof(site: Site) -> None:

@@ -17,6 +17,7 @@ from dra_core.api.objects import AllocationResult, DeviceClass, ResourceClaim
 from dra_core.api.request import ApiRequest, Target
 from dra_core.api.scheduling_context import PodSchedulingContext
 from dra_core.api.wire import encode
+from dra_core.errors import ReadInOtherVersionError
 from dra_core.scheduling.context_publishing import NotPublished
 from dra_core.scheduling.cycle import PodCycle
 from dra_core.scheduling.cycle_classic import ClassicClaims
@@ -31,7 +32,7 @@ from dra_core.scheduling.cycle_verdicts import (
     StopReason,
     TroubleKind,
 )
-from dra_core.scheduling.errors import SuitableNodesError
+from dra_core.scheduling.errors import IncompleteContextError, SuitableNodesError
 from dra_core.testing.faults import Fault, script
 from support import allocation_builders as build
 from support.claims import named
@@ -377,6 +378,84 @@ def test_a_context_that_somebody_deleted_is_made_again(site: Site) -> None:
     again = site.reserved(pod("c"), "node-1", negotiation=negotiation)
     site.drive(again, again.pre_bind(NOW))
     assert site.take_sent() == ["create podschedulingcontexts"]
+
+
+def test_a_cache_that_shows_an_older_copy_changes_nothing_that_is_known(site: Site) -> None:
+    """The record has the newer copy, which an answer brought: a node that was selected
+    before, and is wanted again, is published."""
+    first = attempt(site, "c", node="node-1")
+    shown = site.negotiation(pod("c")).known
+    assert shown is not None
+    second = site.reserved(pod("c"), "node-2", negotiation=site.negotiation(pod("c")))
+    site.drive(second, second.pre_bind(NOW))
+    site.drive(second, second.unreserve())
+    assert spec_of(site)[0] == "node-2"
+    for record in (first.context, second.context):
+        assert record is not None
+        assert record.known is not None
+    stale = attrs.evolve(site.negotiation(pod("c"), record=second.context), known=shown)
+    third = site.reserved(pod("c"), "node-1", negotiation=stale)
+    assert is_in(third, CycleState.RESERVED)
+    site.drive(third, third.pre_bind(NOW))
+    assert spec_of(site)[0] == "node-1"
+
+
+def test_a_newer_copy_in_the_cache_is_the_one_that_counts(site: Site) -> None:
+    """What somebody else has changed since the record was made."""
+    first = attempt(site, "c", node="node-1")
+    reports(site, c=["node-2"])
+    found = context(site)
+    assert found is not None
+    found["spec"]["selectedNode"] = "node-3"
+    target = Target(GROUP, "v1alpha3", "podschedulingcontexts", NAMESPACE, "pod")
+    assert site.server.send(target.update(found)).status == 200
+    site.show()
+    again = site.filtered(pod("c"), negotiation=site.negotiation(pod("c"), record=first.context))
+    assert fitting(again) == ["node-1", "node-3"]
+    again.score(["node-1", "node-3"])
+    assert again.reserve("node-3") == attrs.evolve(WAITS, pod_claim="c")
+
+
+def _without_version(shown: PodSchedulingContext) -> PodSchedulingContext:
+    return attrs.evolve(shown, metadata=attrs.evolve(shown.metadata, resource_version=""))
+
+
+def _of_another_version(shown: PodSchedulingContext) -> PodSchedulingContext:
+    raw = {**(shown.raw or {}), "apiVersion": f"{GROUP}/v1alpha2"}
+    return attrs.evolve(shown, raw=raw)
+
+
+@pytest.mark.parametrize(
+    ("spoilt", "error"),
+    [
+        pytest.param(_without_version, IncompleteContextError, id="no version"),
+        pytest.param(_of_another_version, ReadInOtherVersionError, id="another API version"),
+    ],
+)
+def test_a_copy_that_cannot_be_changed_ends_the_attempt(
+    site: Site,
+    spoilt: Callable[[PodSchedulingContext], PodSchedulingContext],
+    error: type[Exception],
+) -> None:
+    """With a reason, not with an exception; unreserve reports it and gives everything back."""
+    site.add(claim("s2"))
+    attempt(site, "c", "s", node="node-1")
+    shown = site.negotiation(pod("c")).known
+    assert shown is not None
+    negotiation = attrs.evolve(site.negotiation(pod("c")), known=spoilt(shown))
+    cycle = site.reserved(pod("c"), "node-2", negotiation=negotiation)
+    assert cycle.pre_bind(NOW) is None
+    assert is_in(cycle, CycleState.BROKEN)
+    verdict = cycle.verdict
+    assert isinstance(verdict, Stopped)
+    assert (verdict.reason, verdict.retry) == (StopReason.INVALID, True)
+    assert isinstance(verdict.cause, error)
+    site.drive(cycle, cycle.unreserve())
+    assert is_in(cycle, CycleState.OVER)
+    assert cycle.verdict is verdict
+    [trouble] = cycle.troubles
+    assert trouble.kind is TroubleKind.PUBLISH
+    assert isinstance(trouble.cause, error)
 
 
 def test_the_record_of_another_pod_is_not_used(site: Site) -> None:

@@ -231,7 +231,13 @@ def test_the_special_claim_is_of_one_kind(site: Site) -> None:
     assert isinstance(fits, NodeFits)
     assert [len(one.allocation.results) for one in fits.planned] == [0, 1]
     assert [one.claim.name for one in fits.planned] == ["t", IN_MEMORY_NAME]
-    # Nobody who could make one: then it is not this library's business.
-    alone = site.filtered(asking, kinds=[tokens])
-    assert isinstance(alone.nodes["node-1"], NodeFits)
-    assert len(alone.nodes["node-1"].planned) == 1
+
+
+def test_extended_resources_without_a_kind_for_their_claim_stop_the_pod(site: Site) -> None:
+    """A class offers the resource, but nobody here could make the claim: not "it fits"."""
+    site.add(attrs.evolve(build.CLASSES[0], extended_resource_name=GPU))
+    asking = pod("t", containers=(container("c1", gpu=1),))
+    cycle = site.cycle(asking, kinds=[Tokens({"node-1": 1})])
+    cycle.pre_enqueue()
+    assert cycle.pre_filter(NOW) == Stopped(StopReason.UNKNOWN_KIND)
+    assert is_in(cycle, CycleState.OVER)

@@ -809,6 +809,40 @@ def test_unusable_answers_change_nothing(
 # --- handlers
 
 
+def test_an_attempt_that_does_not_know_leaves_its_devices_taken(t: Tracked) -> None:
+    """The entry stays, marked; one later attempt may go on with it, and ends it as always."""
+    started(t)
+    t.tracker.leave(UID, P1)
+    entry = t.tracker.pending(UID)
+    assert entry is not None
+    assert (entry.users, entry.unclear) == ((P1,), (P1,))
+    assert t.in_use() == {D1}
+    assert t.tracker.resume(UID, P1)
+    assert not t.tracker.resume(UID, P1)
+    t.tracker.release(UID, P1)
+    assert t.tracker.pending(UID) is None
+    assert t.in_use() == set()
+
+
+def test_leaving_means_nothing_for_others(t: Tracked) -> None:
+    """Ignored for a pod that is no user, and for an unknown claim."""
+    started(t)
+    before = t.tracker.in_flight()
+    t.tracker.leave(UID, P2)
+    t.tracker.leave("unknown", P1)
+    assert not t.tracker.resume(UID, P2)
+    assert not t.tracker.resume("unknown", P1)
+    assert t.tracker.in_flight() == before
+
+
+def test_a_pod_of_the_gang_that_starts_again_is_at_work_again(t: Tracked) -> None:
+    """Joining its own entry is a new attempt."""
+    started(t, session="gang")
+    t.tracker.leave(UID, P1)
+    started(t, session="gang")
+    assert not t.tracker.resume(UID, P1)
+
+
 def test_events_have_one_order(t: Tracked) -> None:
     """The tracker's events have their place among the cache's: restored first, then free."""
     started(t, D1)

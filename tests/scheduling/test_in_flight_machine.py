@@ -203,9 +203,22 @@ class AnythingMachine(RuleBasedStateMachine):
 
     @precondition(lambda self: self.model.entries)
     @rule(which=st.integers(0, 3), pod=PODS)
-    def leave(self, which: int, pod: str) -> None:
+    def let_go(self, which: int, pod: str) -> None:
         """A pod lets go of something that is in flight."""
         self.release(self.entry(which).claim.metadata.uid, pod)
+
+    @precondition(lambda self: self.model.entries)
+    @rule(which=st.integers(0, 3), pod=PODS)
+    def leave(self, which: int, pod: str) -> None:
+        """A pod's attempt is over without knowing what became of its write."""
+        uid = self.entry(which).claim.metadata.uid
+        self.tracker.leave(uid, pod)
+        self.model.leave(uid, pod)
+
+    @rule(uid=st.sampled_from(UIDS), pod=PODS)
+    def resume(self, uid: str, pod: str) -> None:
+        """The pod's next attempt goes on with it."""
+        assert self.tracker.resume(uid, pod) == self.model.resume(uid, pod)
 
     def entry(self, which: int) -> Entry:
         entries = list(self.model.entries.values())
@@ -282,8 +295,11 @@ class AnythingMachine(RuleBasedStateMachine):
         assert mine.keys() == self.model.entries.keys()
         for uid, entry in self.model.entries.items():
             found = mine[uid]
-            assert (found.claim, set(found.users), found.session, found.awaited, found.gone) == (
-                entry.claim, entry.users, entry.session, entry.awaited, entry.gone,
+            assert (
+                found.claim, set(found.users), found.session, found.awaited, found.gone,
+                set(found.unclear),
+            ) == (
+                entry.claim, entry.users, entry.session, entry.awaited, entry.gone, entry.unclear,
             )  # fmt: skip
 
     @invariant()

@@ -59,6 +59,7 @@ class Entry:
     session: Hashable
     awaited: ResourceClaim | None = None
     gone: bool = False
+    unclear: set[str] = attrs.Factory(set)
 
 
 class Model:
@@ -202,6 +203,7 @@ class Model:
             if session is None or session != entry.session:
                 return "ClaimInFlightError"
             entry.users.add(pod)
+            entry.unclear.discard(pod)
             return ""
         if self._conflicts(claim):
             return "DevicesTakenError"
@@ -228,8 +230,23 @@ class Model:
         if entry is None or pod not in entry.users:
             return
         entry.users.discard(pod)
+        entry.unclear.discard(pod)
         if not entry.users and entry.awaited is None:
             self.remove(uid)
+
+    def leave(self, uid: str, pod: str) -> None:
+        """A pod's attempt is over, and what became of its write is not known."""
+        entry = self.entries.get(uid)
+        if entry is not None and pod in entry.users:
+            entry.unclear.add(pod)
+
+    def resume(self, uid: str, pod: str) -> bool:
+        """Its next attempt goes on."""
+        entry = self.entries.get(uid)
+        left = entry is not None and pod in entry.unclear
+        if entry is not None:
+            entry.unclear.discard(pod)
+        return left
 
     def remove(self, uid: str) -> None:
         """The entry goes, the cached claim is restored."""
@@ -261,7 +278,7 @@ class Model:
         if entry.gone or passed or not self._ahead(written):
             self._end(uid)
             return
-        entry.awaited, entry.users = written, set()
+        entry.awaited, entry.users, entry.unclear = written, set(), set()
 
     def _ahead(self, claim: ResourceClaim) -> bool:
         return (number(claim) or 0) > self.complete

@@ -37,6 +37,7 @@ from typing import Any
 
 from dra_core.api.core import Node, Pod, PodGroup
 from dra_core.api.request import ApiRequest
+from dra_core.api.scheduling_context import PodSchedulingContext
 from dra_core.scheduling.context import ContextRecord, context_record
 from dra_core.scheduling.cycle_claims import (
     DEFAULT_SETTINGS,
@@ -68,6 +69,7 @@ from dra_core.scheduling.errors import (
 )
 from dra_core.scheduling.in_flight import ClaimTracker
 from dra_core.scheduling.score import normalized
+from dra_core.scheduling.versions import read_version
 from dra_core.scheduling.wakeups import pre_enqueue
 
 
@@ -83,6 +85,10 @@ class PodCycle:
 
     One thread at a time calls it, but any number may call ``filter``. A call out of order
     raises ``CycleStateError`` and changes nothing.
+
+    From ``reserve`` to ``BOUND`` or ``OVER`` it is the only cycle of its pod: while one is on
+    the way with a claim, another stops at ``IN_FLIGHT``. Bring it to its end, also when
+    sending a request failed in whatever way, which is ``answered(None)``.
     """
 
     def __init__(
@@ -194,7 +200,10 @@ class PodCycle:
             except ContextNotOwnedError as error:
                 return Stopped(StopReason.CONTEXT_NOT_OWNED, retry=True, cause=error)
         kinds = gathering.kinds
-        steps.special = special_claim(self.pod, gathering.tracker, kinds, self._extended)
+        special = special_claim(self.pod, gathering.tracker, kinds, self._extended)
+        if isinstance(special, Stopped):
+            return special
+        steps.special = special
         known = None if steps.record is None else steps.record.known
         self._filter = NodeFilter(held, kinds, steps.special, known)
         return PASSED
@@ -258,9 +267,14 @@ class PodCycle:
         return verdict
 
     def unreserve(self) -> ApiRequest | None:
-        """Undo the attempt; the first request, ``None`` if there is nothing to send."""
+        """Undo the attempt; the first request, ``None`` if there is nothing to send.
+
+        The verdict goes on saying why the attempt ended. If an exception comes out, of a
+        kind of claims for instance, the cycle is ``BROKEN`` again: unreserve once more, which
+        skips what is undone already.
+        """
         self._check(CycleEvent.UNRESERVE)
-        return self._begin(CycleEvent.UNRESERVE, _ending(self._steps.unreserve(), self._verdict))
+        return self._begin(CycleEvent.UNRESERVE, self._steps.unreserve())
 
     def post_filter(self) -> ApiRequest | None:
         """No node fits: get a claim out of the way, if that can help; the first request.
@@ -275,7 +289,7 @@ class PodCycle:
     def post_bind(self) -> ApiRequest | None:
         """The pod is bound: tidy up; the first request, ``None`` if there is nothing to send."""
         self._check(CycleEvent.POST_BIND)
-        return self._begin(CycleEvent.POST_BIND, _ending(self._steps.post_bind(), PASSED))
+        return self._begin(CycleEvent.POST_BIND, self._steps.post_bind())
 
     def answered(self, status: int | None, body: Any = None) -> ApiRequest | None:
         """Go on after an answer to ``request``; the next request, ``None`` if that was the last.
@@ -306,11 +320,11 @@ class PodCycle:
         if verdict is None:
             self._move(event, CycleResult.NOT_READY)
             return
-        self._verdict = verdict
-        # What undoes or tidies up has one end, whatever the verdict of the attempt is.
-        ends = MOVES[self._state, event]
-        result = CycleResult.PASSED if isinstance(verdict, Passed) else CycleResult.STOPPED
-        self._move(event, result if result in ends else CycleResult.PASSED)
+        passed = isinstance(verdict, Passed)
+        self._move(event, CycleResult.PASSED if passed else CycleResult.STOPPED)
+        if not passed or self._state is not CycleState.OVER:
+            # That everything is undone is no reason why the attempt ended.
+            self._verdict = verdict
 
     def _begin(self, event: CycleEvent, steps: Steps[Verdict | None]) -> ApiRequest | None:
         self._running = steps
@@ -330,10 +344,20 @@ class PodCycle:
         except BaseException as error:
             # Not ours to handle; but what was begun can still be undone.
             self._running = None
-            self._conclude(event, Stopped(StopReason.INVALID, retry=True, cause=error))
+            self._give_up(event, error)
             raise
         self._move(event, CycleResult.REQUEST)
         return self._request
+
+    def _give_up(self, event: CycleEvent, error: BaseException) -> None:
+        """Move on after an exception. The first reason to stop is the one that stays."""
+        if CycleResult.STOPPED not in MOVES[self._state, event]:
+            self._move(event, CycleResult.PASSED)  # only tidying up: the pod is bound
+            return
+        first = self._verdict
+        stopped = isinstance(first, Stopped)
+        broken = Stopped(StopReason.INVALID, retry=True, cause=error)
+        self._conclude(event, first if stopped else broken)
 
 
 def release_pod(tracker: ClaimTracker, pod_uid: str) -> None:
@@ -344,12 +368,6 @@ def release_pod(tracker: ClaimTracker, pod_uid: str) -> None:
     """
     for entry in tracker.in_flight():
         tracker.release(entry.uid, pod_uid)
-
-
-def _ending(steps: Steps[None], verdict: Verdict) -> Steps[Verdict | None]:
-    """Steps that have no verdict of their own."""
-    yield from steps
-    return verdict
 
 
 def _is_of_driver(one: HeldClaim) -> bool:
@@ -366,11 +384,20 @@ def _loaded(pod: Pod, negotiation: Negotiation) -> ContextRecord:
         # What was recorded for another pod, or for an earlier one of that name, is not ours.
         return context_record(pod, known)
     if known is not None:
-        return record.load(known)
+        return record if _is_newer(record.known, known) else record.load(known)
     # The cache does not show the object: not yet, or not any more. What is still to be
     # published stays; otherwise start anew, which finds out by a create. Taking the object
     # for granted would let the pod wait for drivers that see nothing.
     return record if record.dirty else context_record(pod)
+
+
+def _is_newer(recorded: PodSchedulingContext | None, known: PodSchedulingContext) -> bool:
+    """Whether the API server has returned a newer copy of the same object than the cache has."""
+    if recorded is None or recorded.metadata.uid != known.metadata.uid:
+        return False
+    ours = read_version(recorded.metadata.resource_version)
+    cached = read_version(known.metadata.resource_version)
+    return ours is not None and cached is not None and ours > cached
 
 
 def _zoned(now: datetime) -> datetime:

@@ -23,7 +23,7 @@ from dra_core.scheduling.binding_conditions import (
 from dra_core.scheduling.cycle_kinds import ClaimKind
 from dra_core.scheduling.cycle_verdicts import Stopped, StopReason
 from dra_core.scheduling.errors import UnknownClaimKindError
-from dra_core.scheduling.in_flight import ClaimTracker
+from dra_core.scheduling.in_flight import ClaimTracker, InFlight
 from dra_core.scheduling.wakeups import before_filtering
 from dra_core.scheduling.wakeups_demand import ClaimFacts, DeviceClaims, Lookups
 
@@ -58,7 +58,8 @@ class HeldClaim:
     attempt, for pods of the same gang, or left by an attempt of this pod whose write got
     no clear answer: ``maybe_written``. ``maybe_reserved``: the same of the reservation.
     ``from_server``: ``claim`` is what the API server returned in this attempt, which may have
-    ``created`` it. ``unusable``: a device has failed or is overdue.
+    ``created`` it. ``taken``: this attempt has it in flight. ``unusable``: a device has failed
+    or is overdue.
     """
 
     entries: tuple[str, ...]
@@ -72,6 +73,7 @@ class HeldClaim:
     maybe_reserved: bool = False
     from_server: bool = False
     created: bool = False
+    taken: bool = False
     matcher: NodeMatcher | None = None
     unusable: tuple[BindingState, BindingStatus] | None = None
 
@@ -189,7 +191,8 @@ class ClaimGathering:
         consumer = consumer_reference(self.pod, entry, self.group)
         held = HeldClaim((answer.pod_claim,), kind, claim, consumer, claim.allocation)
         try:
-            self._join(held)
+            if not self._join(held):
+                return Stopped(StopReason.IN_FLIGHT, retry=True, cause=self._pending(held))
             if claim.allocation is not None and self.settings.binding_conditions:
                 held.unusable = self._unusable(claim, now)
             if held.allocation is not None:
@@ -198,17 +201,27 @@ class ClaimGathering:
             return Stopped(StopReason.INVALID, retry=True, cause=error)
         return held
 
-    def _join(self, held: HeldClaim) -> None:
-        """Use what is in flight for the claim, which this pod may share, as its allocation."""
-        pending = self.tracker.pending(held.uid)
-        own = pending is not None and self.pod.metadata.uid in pending.users
+    def _pending(self, held: HeldClaim) -> InFlight | None:
+        return self.tracker.pending(held.uid)
+
+    def _join(self, held: HeldClaim) -> bool:
+        """Use what is in flight for the claim, which this pod may share, as its allocation.
+
+        False: another cycle of this pod is on the way with it, and may have sent a request
+        that is not carried out yet. Reading the claim would prove nothing.
+        """
+        pending, pod = self._pending(held), self.pod.metadata.uid
+        if pending is None:
+            return True
+        own = pod in pending.users
         if held.claim.allocation is not None:
             if own:
                 # An earlier attempt did not know whether its write happened: now it is known.
                 self.tracker.succeeded(held.uid, held.claim)
-        elif pending is not None:
-            held.allocation, held.is_new, held.in_flight = pending.allocation, True, True
-            held.maybe_written = own
+            return True
+        held.allocation, held.is_new, held.in_flight = pending.allocation, True, True
+        held.maybe_written = own
+        return not own or pod in pending.unclear
 
     def _unusable(
         self, claim: ResourceClaim, now: datetime

@@ -26,6 +26,8 @@ from dra_core.scheduling.cycle_verdicts import (
     NodeUnfit,
     NodeVerdict,
     PlannedAllocation,
+    Stopped,
+    StopReason,
 )
 from dra_core.scheduling.extended_claim import in_memory_claim, lay_out, left_over
 from dra_core.scheduling.extended_resources import asked_for, split_resources
@@ -79,8 +81,12 @@ def special_claim(
     tracker: ClaimTracker,
     kinds: Sequence[ClaimKind],
     extended: ExtendedResources | None,
-) -> SpecialClaim | None:
-    """The claim for the pod's extended resources, if a class offers one, or one is left over."""
+) -> SpecialClaim | Stopped | None:
+    """The claim for the pod's extended resources, if a class offers one, or one is left over.
+
+    ``Stopped`` if it takes a claim, but none of the ``kinds`` is for such claims: without
+    it the pod would run without its devices.
+    """
     resources = asked_for(pod) if extended is not None else ()
     if extended is None or not resources:
         return None
@@ -90,7 +96,9 @@ def special_claim(
         return None
     empty = in_memory_claim(pod, extended.made_up_uid)
     kind = next((k for k in kinds if k.handles(empty) and not k.by_driver(empty)), None)
-    return None if kind is None else SpecialClaim(pod, kind, resources, extended, remains)
+    if kind is None:
+        return Stopped(StopReason.UNKNOWN_KIND)
+    return SpecialClaim(pod, kind, resources, extended, remains)
 
 
 class NodeFilter:

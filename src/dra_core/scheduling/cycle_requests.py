@@ -275,14 +275,16 @@ def read_uncertain(around: Surroundings, held: HeldClaim) -> Steps[bool]:
     if not gone and claim is None:
         around.trouble(TroubleKind.READ, key, answer.status)
         return False
-    if claim is not None and claim.metadata.uid == held.uid:
-        if same_allocation(claim.allocation, held.allocation):
-            around.succeeded(held.uid, claim)
-            return True
-        around.tracker.release(held.uid, around.pod.metadata.uid)
-        around.assume(claim)
+    ours = claim if claim is not None and claim.metadata.uid == held.uid else None
+    if ours is not None and same_allocation(ours.allocation, held.allocation):
+        around.succeeded(held.uid, ours)
         return True
-    around.tracker.release(held.uid, around.pod.metadata.uid)
+    pending, pod = around.tracker.pending(held.uid), around.pod.metadata.uid
+    if pending is not None and pod in pending.unclear:
+        # Otherwise another attempt of the pod goes on with it, and may be writing it now.
+        around.tracker.release(held.uid, pod)
+    if ours is not None:
+        around.assume(ours)
     return True
 
 

@@ -115,12 +115,20 @@ class CycleSteps:
         ]
         basis = next((kind.basis for kind in self.kinds if kind.basis is not None), None)
         tracker, uid = self.around.tracker, self.around.pod.metadata.uid
+        for one in self.held:
+            if one.maybe_written:
+                one.taken = tracker.resume(one.uid, uid)
+                if not one.taken:  # another attempt of this pod has it, or has found out
+                    return Stopped(StopReason.IN_FLIGHT, one.entry, retry=True)
         try:
             tracker.start(to_start, uid, session=self.session, basis=basis)
         except ClaimInFlightError as error:
             return Stopped(StopReason.IN_FLIGHT, cause=error)
         except InFlightError as error:
             return Stopped(StopReason.TAKEN, retry=True, cause=error)
+        started = {claim.metadata.uid for claim in to_start}
+        for one in self._all_held():
+            one.taken = one.taken or one.uid in started
         return PASSED
 
     def _was_written(self, one: HeldClaim) -> bool:
@@ -149,14 +157,20 @@ class CycleSteps:
     def _negotiate(self) -> Steps[Verdict]:
         """Publish what was recorded, and stop: drivers have to answer first."""
         outcome = yield from self._publish()
+        if isinstance(outcome, DraError):
+            return Stopped(StopReason.INVALID, retry=True, cause=outcome)
         if isinstance(outcome, NotPublished):
             return Stopped(StopReason.NOT_PUBLISHED, retry=True, cause=outcome)
         return Stopped(StopReason.WAIT_FOR_DRIVER)
 
-    def _publish(self) -> Steps[NotPublished | None]:
+    def _publish(self) -> Steps[NotPublished | DraError | None]:
+        """Publish; why that failed. A copy of the object that is no good is an error."""
         if self.record is None or self.negotiation is None:
             return None
-        last = yield from publish_context(self.around, self.record, self.negotiation.policy)
+        try:
+            last = yield from publish_context(self.around, self.record, self.negotiation.policy)
+        except DraError as error:
+            return error
         self.record = last.record
         return last.outcome if isinstance(last.outcome, NotPublished) else None
 
@@ -231,8 +245,11 @@ class CycleSteps:
 
     # --- unreserve -----------------------------------------------------------------------
 
-    def unreserve(self) -> Steps[None]:
-        """Publish what drivers have to know all the same, then give everything back."""
+    def unreserve(self) -> Steps[Verdict]:
+        """Publish what drivers have to know all the same, then give everything back.
+
+        May be begun again after an exception: what is undone already is not done twice.
+        """
         if pending_entries(self.held, by_driver=True):
             outcome = yield from self._publish()
             if outcome is not None:
@@ -241,16 +258,29 @@ class CycleSteps:
         for one in self._all_held():
             self._release(one)
         for one in self.held:
-            yield from unreserve_claim(self.around, one)
+            yield from self._give_up_reservation(one)
         if self.made is not None and self.made.created:
             claim = newest_copy(self.around, self.made) or self.made.claim
             yield from remove_claim(self.around, self.made.kind.form, claim)
+        return PASSED
+
+    def _give_up_reservation(self, one: HeldClaim) -> Steps[None]:
+        try:
+            yield from unreserve_claim(self.around, one)
+        except DraError as error:
+            # A copy from which no request can be made must not stop what comes after.
+            self.around.trouble(TroubleKind.UNRESERVE, str(one.claim.metadata.key), error)
 
     def _release(self, one: HeldClaim) -> None:
         """Give the devices back, unless it is not known whether they are allocated by now."""
+        tracker, uid = self.around.tracker, self.around.pod.metadata.uid
         if one.maybe_written:
+            if one.taken:
+                tracker.leave(one.uid, uid)
             return
-        self.around.tracker.release(one.uid, self.around.pod.metadata.uid)
+        if one.taken:
+            one.taken = False
+            tracker.release(one.uid, uid)
         if one.from_server:
             # Releasing forgets what was assumed; what the server returned stays true.
             self.around.assume(one.claim)
@@ -322,6 +352,10 @@ class CycleSteps:
             except MalformedObjectError as error:
                 self.around.trouble(TroubleKind.UNREADABLE, key, error)
                 machine = machine.answered(None)
+            except DraError as error:
+                # The object that was read cannot be changed.
+                self.around.trouble(TroubleKind.DEALLOCATE, key, error)
+                return False
         self.record = machine.record
         outcome = machine.outcome
         if not isinstance(outcome, Deallocated):
@@ -334,15 +368,16 @@ class CycleSteps:
 
     # --- post-bind -----------------------------------------------------------------------
 
-    def post_bind(self) -> Steps[None]:
+    def post_bind(self) -> Steps[Verdict]:
         """The negotiation is over: delete its object, without asking whether it exists."""
         if self.record is None or self.negotiation is None:
-            return
+            return PASSED
         request = delete_context(self.record, self.negotiation.policy)
         answer = yield request
         if not is_done(request, answer):
             key = str(self.around.pod.metadata.key)
             self.around.trouble(TroubleKind.DELETE_CONTEXT, key, answer.status)
+        return PASSED
 
 
 _UNUSABLE = {

@@ -92,6 +92,12 @@ _BINDING_RESULTS = (
     (R.STOPPED, S.BROKEN),
 )
 
+_UNDOING_RESULTS = (
+    (R.REQUEST, S.UNDOING),
+    (R.PASSED, S.OVER),
+    (R.STOPPED, S.BROKEN),  # by an exception: the rest has still to be undone
+)
+
 _ROWS: tuple[tuple[CycleState, CycleEvent, tuple[tuple[CycleResult, CycleState], ...]], ...] = (
     (S.QUEUED, E.PRE_ENQUEUE, ((R.PASSED, S.ADMITTED), (R.STOPPED, S.OVER))),
     (S.ADMITTED, E.PRE_FILTER, ((R.PASSED, S.FILTERING), (R.STOPPED, S.OVER))),
@@ -106,10 +112,10 @@ _ROWS: tuple[tuple[CycleState, CycleEvent, tuple[tuple[CycleResult, CycleState],
     (S.BINDABLE, E.POST_BIND, ((R.REQUEST, S.CLEANING), (R.PASSED, S.BOUND))),
     (S.CLEANING, E.ANSWERED, ((R.REQUEST, S.CLEANING), (R.PASSED, S.BOUND))),
     *(
-        (state, E.UNRESERVE, ((R.REQUEST, S.UNDOING), (R.PASSED, S.OVER)))
+        (state, E.UNRESERVE, _UNDOING_RESULTS)
         for state in (S.RESERVED, S.WAITING, S.BINDABLE, S.BROKEN)
     ),
-    (S.UNDOING, E.ANSWERED, ((R.REQUEST, S.UNDOING), (R.PASSED, S.OVER))),
+    (S.UNDOING, E.ANSWERED, _UNDOING_RESULTS),
 )
 
 

@@ -25,7 +25,7 @@ class StopReason(StrEnum):
     DEALLOCATION_REQUESTED = "a claim is about to be deallocated"
     FULL = "a claim is reserved for as many consumers as it can have"
     IMMEDIATE = "a claim waits for its controller, which allocates without a pod"
-    IN_FLIGHT = "a claim is being allocated for another pod"
+    IN_FLIGHT = "a claim is being allocated for another pod, or in another cycle of this one"
     """``InFlight`` or ``ClaimInFlightError``."""
     CLASS_MISSING = "a class that a claim names does not exist"
     """``DeviceClassNotFoundError``."""
@@ -38,6 +38,7 @@ class StopReason(StrEnum):
 
     # No node fits.
     NO_NODE = "no node fits"
+    """The first ``AllocationError`` that a node met with, if one did."""
     UNDECIDED = "the search was stopped before it knew whether a node fits"
     LEFT_OVER = "a claim of an earlier attempt was in the way, and is removed"
     DEALLOCATED = "a claim that was in the way is deallocated"
@@ -194,12 +195,15 @@ class Trouble:
 def stop_for_nodes(verdicts: Sequence[NodeVerdict]) -> Stopped:
     """Why the pod cannot be scheduled, if none of the nodes fits.
 
-    An undecided node is no proof, so the pod is tried again. If every node met with an
-    error, the first one is shown.
+    An undecided node is no proof, so the pod is tried again. So it is if a node met with an
+    error: that may end when a device goes, which is no event for the pod otherwise. The
+    first error is shown; ``INVALID`` if every node met with one.
     """
     errors = [verdict.error for verdict in verdicts if isinstance(verdict, NodeFailed)]
     if any(isinstance(verdict, NodeUndecided) for verdict in verdicts):
         return Stopped(StopReason.UNDECIDED, retry=True)
-    if errors and len(errors) == len(verdicts):
-        return Stopped(StopReason.INVALID, retry=True, cause=errors[0])
-    return Stopped(StopReason.NO_NODE)
+    if not errors:
+        return Stopped(StopReason.NO_NODE)
+    everywhere = len(errors) == len(verdicts)
+    reason = StopReason.INVALID if everywhere else StopReason.NO_NODE
+    return Stopped(reason, retry=True, cause=errors[0])

@@ -65,6 +65,8 @@ class InFlight:
     common to share it, None if nobody may. ``awaited``: what the API server returned,
     while the cache cannot show it yet. ``gone``: the cache showed that the claim was
     deleted. ``made_up``: the UID under which it was started, if it was created since.
+    ``unclear``: those of ``users`` whose attempt is over without knowing what became of its
+    write, see ``ClaimTracker.leave``.
     """
 
     claim: ResourceClaim
@@ -73,6 +75,7 @@ class InFlight:
     awaited: ResourceClaim | None = None
     gone: bool = False
     made_up: str = ""
+    unclear: tuple[str, ...] = ()
 
     @property
     def uid(self) -> str:
@@ -245,7 +248,8 @@ class ClaimTracker:
         if session is None or entry.session != session:
             raise ClaimInFlightError(str(key), entry.users)
         users = dict.fromkeys((*entry.users, pod_uid))
-        return attrs.evolve(entry, users=tuple(users))
+        unclear = _without(entry.unclear, pod_uid)
+        return attrs.evolve(entry, users=tuple(users), unclear=unclear)
 
     def _refuse_taken(
         self,
@@ -274,11 +278,38 @@ class ClaimTracker:
             entry = self._find(uid)
             if entry is None or pod_uid not in entry.users:
                 return
-            users = tuple(user for user in entry.users if user != pod_uid)
+            users, unclear = _without(entry.users, pod_uid), _without(entry.unclear, pod_uid)
             if users or entry.awaited is not None:
-                self._entries[entry.uid] = attrs.evolve(entry, users=users)
+                self._entries[entry.uid] = attrs.evolve(entry, users=users, unclear=unclear)
             else:
                 self.remove(uid)
+
+    def leave(self, uid: str, pod_uid: str) -> None:
+        """A pod's attempt is over, and nobody knows whether the allocation was written.
+
+        The entry stays, its devices may be in use: until the cache shows the claim with an
+        allocation, or the pod's next attempt has found out and calls ``succeeded`` or
+        ``release``. Ignored if the pod is not among the entry's users.
+        """
+        with self._cache.atomic():
+            entry = self._find(uid)
+            if entry is None or pod_uid not in entry.users or pod_uid in entry.unclear:
+                return
+            unclear = (*entry.unclear, pod_uid)
+            self._entries[entry.uid] = attrs.evolve(entry, unclear=unclear)
+
+    def resume(self, uid: str, pod_uid: str) -> bool:
+        """The pod's next attempt goes on with an entry that it left; whether it may.
+
+        False: nothing was left there, another attempt may be on the way with it.
+        """
+        with self._cache.atomic():
+            entry = self._find(uid)
+            if entry is None or pod_uid not in entry.unclear:
+                return False
+            unclear = _without(entry.unclear, pod_uid)
+            self._entries[entry.uid] = attrs.evolve(entry, unclear=unclear)
+            return True
 
     def remove(self, uid: str) -> None:
         """Remove an entry whatever users it has, and restore the cached claim.
@@ -356,7 +387,7 @@ class ClaimTracker:
             self._end(entry.uid)
             return
         self._forget_awaited(entry)
-        self._entries[entry.uid] = attrs.evolve(entry, users=(), awaited=written)
+        self._entries[entry.uid] = attrs.evolve(entry, users=(), unclear=(), awaited=written)
         self._awaiting.setdefault(key, {})[entry.uid] = None
 
     def _forget_awaited(self, entry: InFlight) -> None:
@@ -487,6 +518,12 @@ class ClaimTracker:
             for uid, entry in self._entries.items():
                 if entry.uid != uid or not (entry.users or entry.awaited):
                     raise AssertionError(f"{uid}: {entry.users}, {entry.awaited}")
+                if not set(entry.unclear) <= set(entry.users):
+                    raise AssertionError(f"{uid}: {entry.users}, unclear {entry.unclear}")
+
+
+def _without(pods: tuple[str, ...], pod_uid: str) -> tuple[str, ...]:
+    return tuple(pod for pod in pods if pod != pod_uid)
 
 
 def _with_status(claim: ResourceClaim, to_come: ResourceClaim) -> ResourceClaim:
