@@ -19,7 +19,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("__main__",),
     ("cli",),
     ("",),  # the door: re-exports, imported by the command line and by users only
-    ("simulation", "v1alpha2", "testing", "adapters"),
+    ("v1alpha2", "testing", "adapters"),
     ("scheduling", "explanation"),
     ("allocator",),
     ("inventory",),
