@@ -40,7 +40,7 @@ class YamlMissingError(DraError):
     """PyYAML is not installed."""
 
     def __str__(self) -> str:
-        return "YAML needs PyYAML: pip install 'dra-core[cli]', or use -o json"
+        return "YAML needs PyYAML (pip install 'dra-core[cli]'); JSON is read and written without"
 
 
 @attrs.frozen
