@@ -116,7 +116,7 @@ def test_without_pyyaml(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(YamlMissingError) as caught:
         list(yaml_documents("a: 1"))
     assert "dra-core[cli]" in str(caught.value)
-    assert "json" in str(caught.value)
+    assert "JSON is read and written without" in str(caught.value)
 
 
 def test_the_python_parser_will_do(monkeypatch: pytest.MonkeyPatch) -> None:
