@@ -54,6 +54,7 @@ def run(pods: int, nodes: int, *, seconds: float = 120.0, bad_luck: float = 0.02
     server.seed(*demo.cluster_objects(pods, nodes))
     invariants = Invariants(server)
     requests: Counter[str] = Counter()
+    errors: list[Exception] = []
 
     def watched(send: Callable[[ApiRequest], Any]) -> Callable[[ApiRequest], Any]:
         def sending(request: ApiRequest) -> Any:
@@ -78,7 +79,7 @@ def run(pods: int, nodes: int, *, seconds: float = 120.0, bad_luck: float = 0.02
         ]
         for loop in loops:
             loop.start()
-        schedulers = [start_scheduler(shell.url)]
+        schedulers = [start_scheduler(shell.url, errors.append)]
         for number in range(pods):
             with shell.lock:
                 own(Target("", "v1", "pods", demo.NAMESPACE).create(demo.pod(number, SCHEDULER)))
@@ -91,24 +92,23 @@ def run(pods: int, nodes: int, *, seconds: float = 120.0, bad_luck: float = 0.02
             if left < pods / 2 and len(schedulers) == 1:
                 # What only the process knew is lost: the next one has to find its way.
                 schedulers[0].stop()
-                schedulers.append(start_scheduler(shell.url))
+                schedulers.append(start_scheduler(shell.url, errors.append))
         schedulers[-1].stop()
         stop.set()
         for loop in loops:
             loop.join()
         took = time.monotonic() - begin
-    errors = [error for scheduler in schedulers for error in scheduler.errors]
     errors += [loop.error for loop in loops if loop.error]
     problems = [*invariants.violations, *unsettled(server), *map(repr, errors)]
     problems += Invariants(server).violations
     return Demo(server, invariants, schedulers, took, requests, problems)
 
 
-def start_scheduler(url: str) -> MiniScheduler:
+def start_scheduler(url: str, report: Callable[[Exception], object]) -> MiniScheduler:
     """A scheduler that works on the API server at ``url``."""
     configuration = kube.Configuration(host=url)
     configuration.connection_pool_maxsize = 16
-    scheduler = MiniScheduler(kube.ApiClient(configuration), SCHEDULER)
+    scheduler = MiniScheduler(kube.ApiClient(configuration), SCHEDULER, report)
     scheduler.start()
     return scheduler
 

@@ -4,11 +4,8 @@ from typing import Any
 
 import pytest
 
-from dra_core.api.core import ObjectMeta, Pod
 from dra_core.api.objects import FINALIZER
-from dra_core.scheduling.wakeups_verdict import WakeReason, WakeUp, queue, queue_at_once, skip
 from dra_core.testing.api_server import ApiServer
-from examples.mini_scheduler import Queue
 from examples.support import demo_cluster, scheduler_demo
 from examples.support.invariants import Invariants
 from support.claim_json import allocation_json, claim_json
@@ -78,57 +75,3 @@ def test_what_is_wrong_is_noticed(objects: list[dict[str, Any]], problems: list[
     assert len(found) == len(problems)
     for line, part in zip(found, problems, strict=True):
         assert part in line
-
-
-# --- the queue
-
-
-def pod(name: str) -> Pod:
-    """A pod whose UID is its name."""
-    return Pod(ObjectMeta(name, "default", name))
-
-
-def judge(answer: WakeUp) -> Any:
-    """The same answer for every pod."""
-    return lambda _pod: answer
-
-
-def test_an_event_during_an_attempt_is_not_lost() -> None:
-    """A pod that an event was for while it was tried does not go to sleep."""
-    pods = Queue(backoff=0.0)
-    pods.add(pod("a"))
-    assert pods.take(0.0) == pod("a")
-    pods.wake(judge(queue(WakeReason.CLAIM_ADDED)))
-    pods.done("a", retry=False)
-    assert pods.take(0.0) == pod("a")
-    pods.done("a", retry=False)
-    assert pods.take(0.0) is None
-    pods.wake(judge(skip(WakeReason.OTHER_POD)))
-    assert pods.take(0.0) is None
-    pods.wake(judge(queue(WakeReason.CLAIM_ADDED)))
-    assert pods.take(0.0) == pod("a")
-
-
-def test_backoff_delays_unless_the_event_says_at_once() -> None:
-    """After a failure a pod waits; for what it waited for, it does not."""
-    pods = Queue(backoff=60.0, longest=60.0)
-    pods.add(pod("a"))
-    pods.take(0.0)
-    pods.done("a", retry=False)
-    pods.wake(judge(queue_at_once(WakeReason.REPORTED)))
-    assert pods.take(0.0) == pod("a")
-    pods.done("a", retry=True)
-    assert pods.take(0.0) is None
-
-
-def test_a_pod_that_is_gone_is_not_tried() -> None:
-    """Neither from the queue nor when its attempt is over."""
-    pods = Queue(backoff=0.0)
-    pods.add(pod("a"))
-    pods.forget("a")
-    assert pods.take(0.0) is None
-    pods.add(pod("b"))
-    pods.take(0.0)
-    pods.forget("b")
-    pods.done("b", retry=True)
-    assert pods.take(0.0) is None
