@@ -262,16 +262,17 @@ def deallocate_claim(
     return True
 
 
-def read_uncertain(around: Surroundings, held: HeldClaim) -> Steps[bool]:
+def read_uncertain(around: Surroundings, held: HeldClaim, *, last: bool = False) -> Steps[bool]:
     """Find out what became of a write of an earlier attempt, and let its devices go.
 
-    If the claim is allocated, the cache holds them from now on.
+    If the claim is allocated, the cache holds them from now on. ``last``: the pod makes no
+    other attempt.
     """
     request = patches.get_claim(held.claim, held.kind.form.version)
     answer = yield request
     key = str(held.claim.metadata.key)
     gone = Cause.MISSING in request.meaning(answer.status).causes
-    claim = None if gone else around.read(held.kind.form, answer, key)
+    claim = around.read(held.kind.form, answer, key) if is_done(request, answer) else None
     if not gone and claim is None:
         around.trouble(TroubleKind.READ, key, answer.status)
         return False
@@ -280,7 +281,7 @@ def read_uncertain(around: Surroundings, held: HeldClaim) -> Steps[bool]:
         around.succeeded(held.uid, ours)
         return True
     pending, pod = around.tracker.pending(held.uid), around.pod.metadata.uid
-    if pending is not None and pod in pending.unclear:
+    if last or (pending is not None and pod in pending.unclear):
         # Otherwise another attempt of the pod goes on with it, and may be writing it now.
         around.tracker.release(held.uid, pod)
     if ours is not None:
