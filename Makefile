@@ -45,7 +45,7 @@ endif
 demo: $(STAMP)
 	$(BIN)/dra-core allocate examples/cluster.yaml || test $$? -eq 1
 
-# Half a minute: 200 pods on 20 nodes. Says 1 when an invariant was broken, or a pod left over.
+# About ten seconds: 200 pods on 20 nodes. Says 1 when an invariant was broken, or a pod left over.
 demo-scheduler: $(STAMP)
 	$(BIN)/python -m examples.support.scheduler_demo
 

@@ -33,13 +33,14 @@ from dra_core.api import wire
 from dra_core.api.objects import ResourceClaim, ResourceSlice
 from dra_core.api.request import ApiRequest, Target
 from dra_core.api.scheduling_context import PodSchedulingContext
-from dra_core.claims.patches import get_claim
 from dra_core.scheduling.assume_cache import CacheEvent
 from dra_core.scheduling.context import ContextPolicy, ContextRecord
 from dra_core.scheduling.cycle import PodCycle
 from dra_core.scheduling.cycle_classic import ClassicClaims, Negotiation
 from dra_core.scheduling.cycle_input import CycleSource
+from dra_core.scheduling.cycle_kinds import ClaimKind
 from dra_core.scheduling.cycle_nodes import ExtendedResources
+from dra_core.scheduling.cycle_release import release_pod
 from dra_core.scheduling.cycle_structured import StructuredClaims
 from dra_core.scheduling.cycle_table import CycleState
 from dra_core.scheduling.cycle_verdicts import NodeFits, Stopped
@@ -88,6 +89,7 @@ class MiniScheduler:
         self.client, self.name, self.report, self.version = client, name, report, version
         self.queue = PodQueue(Work)
         self.attempts = 0
+        self._kinds: list[ClaimKind] = []
         self.stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._workers = ThreadPoolExecutor()
@@ -183,10 +185,11 @@ class MiniScheduler:
         self.attempts += 1
         pod, given = work.pod, self.source.take()
         known = self.contexts.find(pod.metadata.key)
+        self._kinds = [StructuredClaims(given, self.version), ClassicClaims(given.classes)]
         cycle = PodCycle(
             pod,
             self.tracker,
-            [StructuredClaims(given, self.version), ClassicClaims(given.classes)],
+            self._kinds,
             negotiation=Negotiation(ContextPolicy(self.name), random.sample, known, work.record),
             extended=ExtendedResources(given.resources, str(uuid4())),
         )
@@ -276,16 +279,11 @@ class MiniScheduler:
 
         What was written is reserved for the pod, which is the claim controller's business.
         """
-        uid = work.pod.metadata.uid
-        for left in [one for one in self.tracker.in_flight() if uid in one.users]:
-            status, found = self._send(get_claim(left.claim, self.version))
-            if status == 404:
-                self.tracker.release(left.uid, uid)
-            elif status == 200:
-                self.tracker.succeeded(left.uid, wire.decode_resource_claim(found, self.version))
-            else:
-                return self.queue.put_back(work, PAUSE, PAUSE)
-        return None
+        release = release_pod(work.pod, self.tracker, self._kinds)
+        while release.request is not None:
+            release.answered(*self._send(release.request))
+        if release.left:
+            self.queue.put_back(work, PAUSE, PAUSE)
 
     def _send(self, request: ApiRequest) -> tuple[int | None, Any]:
         try:
