@@ -348,6 +348,30 @@ def test_other_answers_are_the_callers(state: ContextPublishing, status: int | N
     assert outcome.reason is (NotPublishedReason.UNCLEAR if unclear else NotPublishedReason.REFUSED)
 
 
+@pytest.mark.parametrize("policy", POLICIES, ids=str)
+def test_what_a_read_finds_gone_is_created_whole(policy: ContextPolicy) -> None:
+    """Deleted after a conflict: the new object says all that the old one was to, not only news.
+
+    Otherwise a node would be selected that is none of the potential nodes (k/k#120871).
+    """
+    server = server_with(context_json(potential=("n1", "n2"), version=policy.version))
+    publishing = start_publishing(record_of(server, policy).select_node("n1"), policy)
+    conflict = publishing.answered(409)
+    server.send(policy.target(POD.metadata.key).delete())
+    publishing, phases = finish(server, conflict)
+    assert phases[-2:] == [READ, CREATE]
+    published(publishing)
+    assert spec_of(server, policy) == ("n1", ("n1", "n2"))
+
+
+def test_what_a_read_finds_gone_is_not_created_to_say_nothing() -> None:
+    """A node is to be deselected, and the object is gone: there is nothing to publish."""
+    record = context_record(POD, make_context("n1", ("n1", "n2"))).deselect_node()
+    publishing, phases = finish(server_with(), start_publishing(record, POLICY, read_first=True))
+    assert phases == [READ]
+    assert published(publishing).record.known is None
+
+
 def test_404_is_the_callers_where_it_says_nothing_of_the_object() -> None:
     """A create or apply answered with 404: the namespace or the API does not exist."""
     create, change, apply, _read = states()

@@ -148,11 +148,13 @@ class ContextPublishing:
         return self._done(context, status)
 
     def _not_found(self, status: int | None) -> "ContextPublishing":
-        if self.phase is ContextPhase.READ:
-            return attrs.evolve(self, record=self.record.load(None), refused_uid=None)._decide()
-        if self.phase is ContextPhase.CHANGE:
+        gone = self.record.load(None)
+        if self.phase is ContextPhase.READ and not gone.dirty:
+            return attrs.evolve(self, record=gone, refused_uid=None)._decide()
+        if self.phase in (ContextPhase.READ, ContextPhase.CHANGE):
             # The copy stays known, so that the new object says all that the old one was to.
-            return self._send(ContextPhase.CREATE, create_context(self.record, self.policy))
+            state = attrs.evolve(self, refused_uid=None)
+            return state._send(ContextPhase.CREATE, create_context(self.record, self.policy))
         return self._fail(NotPublishedReason.REFUSED, status)
 
     def _conflict(self, status: int | None) -> "ContextPublishing":
