@@ -7,6 +7,9 @@ each that breaks a rule:
 * no claim is allocated without a finalizer, unless a driver allocated it;
 * no pod is on a node with a claim that is not allocated for that node and reserved for it.
 
+A node whose labels change keeps its pods, and schedulers learn of it late: an allocation is
+for a node if it is for the node as it has ever been.
+
 It knows the rules and nothing of who wrote what.
 """
 
@@ -15,7 +18,7 @@ from typing import Any
 from dra_core.api.core import Node, ObjectMeta, Pod
 from dra_core.api.names import DeviceId, ObjectKey
 from dra_core.api.objects import ResourceClaim
-from dra_core.api.wire import decode_pod
+from dra_core.api.wire import decode_node, decode_pod
 from dra_core.inventory.matching import compile_node_selector
 from dra_core.testing.api_server import ApiServer
 from dra_core.testing.claim_controller import read_claim
@@ -38,7 +41,10 @@ class Invariants:
         self._running: dict[str, Pod] = {}
         self._users: dict[ObjectKey, set[str]] = {}
         self._holders: dict[DeviceUse, dict[str, None]] = {}
+        self._nodes: dict[str, list[Node]] = {}
         self._version = server.version
+        for obj in server.objects("nodes"):
+            self._node_seen(decode_node(obj))
         for obj in server.objects("resourceclaims"):
             self._claim_changed(None, read_claim(obj))
         for obj in server.objects("pods"):
@@ -60,6 +66,13 @@ class Invariants:
             self._claim_changed(_read(event.old, read_claim), _read(event.new, read_claim))
         elif event.key.resource == "pods":
             self._pod_changed(_read(event.old, decode_pod), _read(event.new, decode_pod))
+        elif event.key.resource == "nodes" and event.new is not None:
+            self._node_seen(decode_node(event.new))
+
+    def _node_seen(self, node: Node) -> None:
+        known = self._nodes.setdefault(node.name, [])
+        if all(node.labels != earlier.labels for earlier in known):
+            known.append(node)
 
     def _claim_changed(self, old: ResourceClaim | None, new: ResourceClaim | None) -> None:
         claim = new or old
@@ -108,11 +121,15 @@ class Invariants:
             what = "is not there" if claim is None else "is not allocated"
         elif all(entry.uid != pod.metadata.uid for entry in claim.reserved_for):
             what = "is not reserved for it"
-        elif not is_for_node(claim, pod.node_name):
+        elif not self._is_for(claim, pod.node_name):
             what = "is allocated for another node"
         else:
             return
         self.violations.append(f"pod {pod.name} is on {pod.node_name}, and its claim {key} {what}")
+
+    def _is_for(self, claim: ResourceClaim, node: str) -> bool:
+        known = self._nodes.get(node) or [Node(ObjectMeta(node))]
+        return any(is_for_node(claim, one) for one in known)
 
 
 def _read(obj: Any, decode: Any) -> Any:
@@ -136,7 +153,7 @@ def device_uses(claim: ResourceClaim | None) -> list[DeviceUse]:
     return [(got.device_id, got.share_id) for got in allocation.results if not got.admin_access]
 
 
-def is_for_node(claim: ResourceClaim, node: str) -> bool:
-    """Whether the claim's allocation is for a node of this name."""
+def is_for_node(claim: ResourceClaim, node: Node) -> bool:
+    """Whether the claim's allocation is for this node."""
     selector = claim.allocation.node_selector if claim.allocation else None
-    return selector is None or compile_node_selector(selector).matches(Node(ObjectMeta(node)))
+    return selector is None or compile_node_selector(selector).matches(node)

@@ -1,57 +1,83 @@
 """Schedulers, drivers, controllers and bad luck around one API server, in any order.
 
 Two schedulers run cycles for pods with structured claims, claims of a driver and extended
-resources. The driver reports, allocates and deallocates; the claim controller releases
-what nobody uses; the garbage collector deletes what belongs to pods that are gone.
-Informers lag, requests and answers get lost, nodes come and go, processes restart. After
-every step:
+resources. The driver reports, allocates, deallocates and changes its mind; the claim
+controller releases what nobody uses; the garbage collector deletes what belongs to pods
+that are gone. Informers lag, requests and answers get lost, nodes come, change and go,
+pods, claims and negotiations are deleted by others, processes restart, also with something
+on their mind that they have not written yet. After every step:
 
-* no device is allocated twice, and no claim of a scheduler is allocated without finalizer;
-* no pod is bound with a claim that is not allocated and reserved for it;
-* a driver is never asked to deallocate while a node is selected by the same pod;
-* trackers hold exactly what they should.
+* the rules of ``examples.support.invariants`` hold: no device is allocated twice, no claim
+  of a scheduler is allocated without finalizer, no pod is bound with a claim that is not
+  allocated for its node and reserved for it;
+* the rules of ``support.negotiation_rules`` hold: a driver is never asked to deallocate
+  while a node is selected for the same pod;
+* trackers hold exactly what they should;
+* no wake-up is lost: every pod is in a queue, and one that sleeps does so rightly, as
+  ``support.lost_wakeups`` judges.
 
-When the bad luck ends everything converges, and no wake-up was lost: an attempt for any
-pod that sleeps then changes nothing.
+When the bad luck ends everything converges, and an attempt for any pod that sleeps then
+changes nothing.
 """
 
+from collections.abc import Sequence
+from random import Random
 from typing import Any
 
 import attrs
+from hypothesis import event
 from hypothesis import strategies as st
-from hypothesis.stateful import (
-    RuleBasedStateMachine,
-    initialize,
-    invariant,
-    rule,
-)
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from dra_core.api.core import Node, ObjectMeta, Pod
-from dra_core.api.objects import DeviceClass, ResourceClaim, ResourceSlice
-from dra_core.api.request import Target
-from dra_core.api.wire import decode_pod, decode_pod_scheduling_context, encode
+from dra_core.api.core import (
+    Node,
+    NodeSelector,
+    NodeSelectorRequirement,
+    NodeSelectorTerm,
+    ObjectMeta,
+    Pod,
+)
+from dra_core.api.objects import FINALIZER, ResourceSlice
+from dra_core.api.request import APPLY, ApiRequest, Verb
+from dra_core.api.wire import decode_pod, encode
+from dra_core.scheduling.cycle_table import CycleState
 from dra_core.testing.api_server import ApiServer
-from dra_core.testing.claim_controller import ClaimController, garbage, read_claim
+from dra_core.testing.claim_controller import ClaimController, garbage
 from dra_core.testing.faults import Fault, FaultyServer, script
+from dra_core.values.quantity import Quantity
+from examples.support.invariants import Invariants
 from support import allocation_builders as build
-from support.cycle_host import PODS, Host
-from support.cycle_site import GROUP, NAMESPACE, claim, pod
+from support.classic_driver import (
+    CLAIMS,
+    CONTEXTS,
+    CONTROLLER,
+    PROTECTION,
+    VERSION,
+    ClassicDriver,
+    allocated_for,
+)
+from support.cycle_host import NODES, PODS, Host, Running, store_node
+from support.cycle_site import NAMESPACE, claim, pod
+from support.lost_wakeups import reason_to_try
 from support.machines import machine_settings
+from support.negotiation_rules import NegotiationRules
 from support.pods import GPU, container
 
-VERSION = "v1alpha3"
-CONTROLLER = "driver.example.com"
+Json = dict[str, Any]
+
 WHICH = st.integers(0, 7)
-HOSTS = st.integers(0, 1)
-FAULTS: list[Fault | None] = [*([None] * len(Fault)), *Fault]
+LUCK = st.integers(0, 23)
 COMMON = (
-    *("create",) * 2, *("show",) * 4, *("start",) * 4, *("step",) * 6, "finish",
-    *("drive",) * 3, "control",
+    *("create",) * 3, *("show",) * 5, *("start",) * 5, *("step",) * 7, *("finish",) * 2,
+    *("drive",) * 4, "control", "crash", *("turn_node",) * 2, "change_node", "delete_pod",
+    "replace_claim", "delete_context", "change_mind", "restart",
 )  # fmt: skip
 """What happens, as often as it is listed."""
-TURNS = st.tuples(st.sampled_from(COMMON), WHICH, st.integers(0, len(FAULTS) - 1))
+TURNS = st.tuples(st.sampled_from(COMMON), WHICH, LUCK)
 
-NODES = ("n0", "n1", "n2")
+ZONE = "example.com/zone"
+ZONES: tuple[dict[str, str], ...] = ({ZONE: "east"}, {ZONE: "west"}, {})
+NAMES = ("n0", "n1", "n2")
 CLASSES = (
     attrs.evolve(
         build.device_class("class-a", 'device.driver == "driver-a"'), extended_resource_name=GPU
@@ -59,147 +85,102 @@ CLASSES = (
     build.device_class("class-b", 'device.driver == "driver-b"'),
     build.device_class("class-x", 'device.driver == "driver-x"'),
 )
-CLAIMS: dict[str, str] = {
-    "a0": "class-a", "a1": "class-a", "a2": "class-a", "a3": "class-a",
-    "b0": "class-b", "b1": "class-b", "x": "class-x", "c0": "", "c1": "", "c2": "",
+BY_CLASS: dict[str, str] = {
+    "a0": "class-a", "a1": "class-a", "a2": "class-a", "b0": "class-b", "b1": "class-b",
+    "x": "class-x", "c0": "", "c1": "", "c2": "",
 }  # fmt: skip
-"""Claims by class; "": a driver allocates it. Claim x is used by pods of both schedulers."""
+"""Claims by class; "": a driver allocates it. Claims x and c1 are used by both schedulers."""
 MENU: tuple[tuple[int, str, tuple[str, ...]], ...] = (
     (0, "p0", ("a0",)),
     (0, "p1", ("a1", "x")),
     (0, "p2", ("a0", "a2")),
-    (0, "p3", ("c0", "a3")),
+    (0, "p3", ("c0", "a1")),
     (0, "p4", ()),
+    (0, "p5", ("c0", "c1")),
     (1, "q0", ("b0", "x")),
-    (1, "q1", ("b1",)),
+    (1, "q1", ("b1", "c2")),
     (1, "q2", ("c1", "c2")),
+    (1, "q3", ("b0", "b1", "c1")),
 )
 """Pods: whose they are, and which claims they use. Without claims: an extended resource."""
-UNSUITABLE = {"c0": ("n0",), "c1": ("n1",), "c2": ("n0", "n1")}
-"""Where the driver cannot allocate; told only in reports."""
+UNSUITABLE = {"c0": frozenset({"n0"}), "c1": frozenset({"n1"}), "c2": frozenset({"n0", "n1"})}
+"""Where the driver cannot allocate at first; told only in reports."""
+PLACES = st.sampled_from((None, None, *NAMES))
 
 
 def supply() -> list[ResourceSlice]:
-    """One device of each driver on each node, of the shared one on two."""
-    return [
+    """One device of each driver on each node, of the shared one on two; one where it is east."""
+    east = NodeSelectorRequirement(ZONE, "In", ("east",))
+    selector = NodeSelector((NodeSelectorTerm((east,)),))
+    somewhere = build.pool_slice(
+        "driver-a-east", build.device("east"), pool="east", node="", node_selector=selector
+    )
+    return [somewhere] + [
         build.pool_slice(
-            f"{driver}-{node}",
-            build.device(f"{driver}-{node}"),
-            driver=driver,
-            pool=node,
-            node=node,
+            f"{driver}-{node}", build.device(node), driver=driver, pool=node, node=node
         )
         for driver in ("driver-a", "driver-b", "driver-x")
-        for node in NODES
+        for node in NAMES
         if (driver, node) != ("driver-x", "n2")
     ]
 
 
-def made(name: str) -> ResourceClaim:
-    """A claim that nobody has allocated yet."""
-    of = CLAIMS[name]
-    if of:
-        return claim(name, build.exactly("r", of=of))
-    return claim(name, build.exactly("r", of="class-a"), controller=CONTROLLER)
+def made(name: str, place: str | None = None) -> Json:
+    """A claim that nobody has allocated yet, or that is allocated for a node."""
+    of = BY_CLASS[name]
+    controller = "" if of else CONTROLLER
+    obj = encode(
+        claim(name, build.exactly("r", of=of or "class-a"), controller=controller), VERSION
+    )
+    del obj["metadata"]["uid"]
+    if place is not None and (of, place) != ("class-x", "n2"):
+        allocation = allocated_for(place)
+        if of:
+            del allocation["controller"]
+            driver = of.replace("class", "driver")
+            got = {"request": "r", "driver": driver, "pool": place, "device": place}
+            allocation["devices"] = {"results": [got]}
+        obj["status"] = {"allocation": allocation}
+        obj["metadata"]["finalizers"] = [FINALIZER if of else PROTECTION]
+    return obj
 
 
-class Driver:
-    """A control plane controller: reports, allocates for selected nodes, deallocates.
-
-    It reports on all nodes that it knows. One that forgets what it said about nodes which
-    are not asked about any more would be asked about each of them for ever, for a pod that
-    fits nowhere.
-    """
-
-    def __init__(self, server: ApiServer) -> None:
-        self.server = server
-
-    def todo(self) -> list[tuple[str, Any]]:
-        """What there is to do, in order."""
-        claims = {c.name: c for c in claims_of(self.server) if c.controller}
-        found: list[tuple[str, Any]] = [
-            ("deallocate", c) for c in claims.values() if c.deallocation_requested
-        ]
-        pods = {p["metadata"]["name"]: decode_pod(p) for p in self.server.objects("pods")}
-        for obj in self.server.objects("podschedulingcontexts"):
-            context = decode_pod_scheduling_context(obj)
-            user = pods.get(context.name)
-            if user is None:
-                continue
-            reports: list[dict[str, Any]] = []
-            for entry in user.resource_claims:
-                wanted = claims.get(entry.resource_claim_name or "")
-                if wanted is None:
-                    continue
-                bad = UNSUITABLE[wanted.name]
-                reports.append({"name": entry.name, "unsuitableNodes": list(bad)})
-                if wanted.allocation or wanted.metadata.deletion_timestamp:
-                    continue
-                selected = context.selected_node
-                if selected and selected not in bad and not wanted.deallocation_requested:
-                    found.append(("allocate", (wanted, selected)))
-            known = (obj.get("status") or {}).get("resourceClaims") or []
-            if reports and [r for r in reports if r not in known]:
-                found.append(("report", (obj, reports)))
-        return found
-
-    def step(self, which: int) -> bool:
-        """Do one of these things; whether there was one."""
-        todo = self.todo()
-        if not todo:
-            return False
-        what, about = todo[which % len(todo)]
-        if what == "report":
-            obj, reports = about
-            obj["status"] = {"resourceClaims": reports}
-            self._update("podschedulingcontexts", obj)
-            return True
-        wanted, node = (about, "") if what == "deallocate" else about
-        obj = self.server.find("resourceclaims", NAMESPACE, wanted.name)
-        if obj is None:
-            return True
-        if what == "deallocate":
-            obj["status"] = {}
-        else:
-            term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
-            obj["status"]["allocation"] = {
-                "controller": CONTROLLER,
-                "nodeSelector": {"nodeSelectorTerms": [term]},
-                "devices": {"results": []},
-            }
-        self._update("resourceclaims", obj)
-        return True
-
-    def _update(self, resource: str, obj: Any) -> None:
-        target = Target(GROUP, VERSION, resource, NAMESPACE, obj["metadata"]["name"], "status")
-        assert self.server.send(target.update(obj)).status in (200, 404)
-
-
-def claims_of(server: ApiServer) -> list[ResourceClaim]:
-    """The claims as the server has them."""
-    return [read_claim(obj) for obj in server.objects("resourceclaims")]
+def bad_luck(request: ApiRequest, luck: int) -> list[Fault]:
+    """What happens to a request and those that follow, such as is worst for it."""
+    if luck < 8 or (luck < 16 and request.verb is Verb.GET):
+        return []
+    if luck < 16 and request.target.resource == "podschedulingcontexts":
+        return [Fault.CONTENTION if luck % 2 else Fault.CONFLICT]
+    if luck < 16 and request.target.resource == "resourceclaims":
+        # Reading what came of it fails, too.
+        return [Fault.LOST_ANSWER if luck % 2 else Fault.LOST_REQUEST] * (1 + luck % 3)
+    return [tuple(Fault)[luck % len(Fault)]]
 
 
 class Cluster(RuleBasedStateMachine):
     """The machine."""
 
-    @initialize()
-    def begin(self) -> None:
-        """Classes, slices and claims are there; pods come later."""
+    @initialize(places=st.lists(PLACES, min_size=len(BY_CLASS), max_size=len(BY_CLASS)))
+    def begin(self, places: Sequence[str | None]) -> None:
+        """Nodes, classes, slices and claims are there, some allocated; pods come later."""
         self.server = ApiServer()
         self.line = FaultyServer(self.server, script(()))
-        objects: list[DeviceClass | ResourceSlice | ResourceClaim] = [
-            *CLASSES, *supply(), *map(made, CLAIMS),
-        ]  # fmt: skip
-        for obj in objects:
-            found = encode(obj, VERSION)
-            found["metadata"].pop("uid", None)
-            self.server.seed(found)
-        self.all_nodes = {name: Node(ObjectMeta(name)) for name in NODES}
-        self.nodes = dict(self.all_nodes)
-        self.driver = Driver(self.server)
+        for node, labels in zip(NAMES, ZONES, strict=True):
+            store_node(self.server, Node(ObjectMeta(node, labels=labels)))
+        self.server.seed(*(encode(one, VERSION) for one in CLASSES))
+        self.server.seed(*(encode(one, VERSION) for one in supply()))
+        taken: set[tuple[str, str]] = set()
+        for name, place in zip(BY_CLASS, places, strict=True):
+            device = (BY_CLASS[name], place or "")
+            self.server.seed(made(name, None if device in taken else place))
+            taken |= {device} if device[0] else set()
+        self.with_plugin: set[str] = set()
+        self.orphans: set[str] = set()
+        self.driver = ClassicDriver(self.server, UNSUITABLE)
         self.controller = ClaimController(self.server, version=VERSION)
-        self.hosts = [Host(f"host-{number}", self.line, self.nodes) for number in range(2)]
+        self.watcher = Invariants(self.server)
+        self.negotiations = NegotiationRules(self.server)
+        self.hosts = [Host(f"host-{number}", self.line, VERSION, self.sent) for number in range(2)]
 
     # --- what happens --------------------------------------------------------------------
 
@@ -210,42 +191,88 @@ class Cluster(RuleBasedStateMachine):
             getattr(self, what)(which, luck)
             self.check()
 
-    @rule(which=WHICH, first=HOSTS)
-    def disturb(self, which: int, first: int) -> None:
-        """Something that is rare in a cluster."""
-        if which == 0:
-            self.hosts[first].restart()
-        elif which == 1:
-            self.server.restart()
-        elif which < 4:
-            self._turn_node(NODES[which % len(NODES)])
-        else:
-            self._delete_pod(which + first)
+    def create(self, which: int, luck: int) -> None:
+        """A pod appears, if there is none of the name."""
+        host, name, claims = MENU[(which + luck) % len(MENU)]
+        containers = () if claims else (container("c", gpu=1),)
+        wanted: Pod = pod(*claims, name=name, scheduler_name=f"host-{host}", containers=containers)
+        body = encode(wanted)
+        del body["metadata"]["uid"]
+        self.server.send(PODS.create(body))
 
-    def _delete_pod(self, which: int) -> None:
+    def delete_pod(self, which: int, _luck: int) -> None:
         """A pod is deleted, bound or not."""
         pods = self.server.objects("pods")
         if pods:
             name = pods[which % len(pods)]["metadata"]["name"]
             self.server.send(attrs.evolve(PODS, name=name).delete())
 
-    def _turn_node(self, name: str) -> None:
-        """A node goes or comes back. One always stays."""
-        if name not in self.nodes:
-            self.nodes[name] = self.all_nodes[name]
-            for host in self.hosts:
-                host.node_added(self.nodes[name])
-        elif len(self.nodes) > 1:
-            del self.nodes[name]
+    def replace_claim(self, which: int, luck: int) -> None:
+        """A claim is deleted; where it went at once, there is a new one of the name."""
+        name = tuple(BY_CLASS)[(which + luck) % len(BY_CLASS)]
+        self.server.send(attrs.evolve(CLAIMS, name=name).delete())
+        self.server.send(CLAIMS.create(made(name)))
 
-    def create(self, which: int, _luck: int) -> None:
-        """A pod appears, if there is none of the name."""
-        host, name, claims = MENU[which % len(MENU)]
-        containers = () if claims else (container("c", gpu=1),)
-        wanted: Pod = pod(*claims, name=name, scheduler_name=f"host-{host}", containers=containers)
-        body = encode(wanted)
-        del body["metadata"]["uid"]
-        self.server.send(PODS.create(body))
+    def delete_context(self, which: int, _luck: int) -> None:
+        """Somebody deletes a negotiation. That wakes nobody: schedulers do it all the time."""
+        found = self.server.objects("podschedulingcontexts")
+        if found:
+            meta = found[which % len(found)]["metadata"]
+            self.server.send(attrs.evolve(CONTEXTS, name=meta["name"]).delete())
+            self.orphans |= {owner["uid"] for owner in meta["ownerReferences"]}
+
+    def turn_node(self, which: int, luck: int) -> None:
+        """A node goes or comes back: one that a write is under way for, or any. One stays."""
+        places = [
+            result.pool
+            for host in self.hosts
+            for entry in host.site.tracker.in_flight()
+            if entry.claim.allocation is not None
+            for result in entry.claim.allocation.results
+            if result.pool in NAMES
+        ]
+        name = places[which % len(places)] if places and luck < 16 else NAMES[which % len(NAMES)]
+        there = [obj["metadata"]["name"] for obj in self.server.objects("nodes")]
+        if name not in there:
+            store_node(self.server, Node(ObjectMeta(name)))
+        elif len(there) > 1:
+            self.server.send(attrs.evolve(NODES, name=name).delete())
+
+    def change_node(self, which: int, luck: int) -> None:
+        """Labels, features and what a device plugin offers change."""
+        name = NAMES[luck % len(NAMES)]
+        if self.server.find("nodes", "", name) is None:
+            return
+        amounts = ({}, {}, {GPU: Quantity.parse("0")}, {GPU: Quantity.parse("1")})[luck % 4]
+        self.with_plugin |= {name} if luck % 4 == 3 else set()
+        features = ("DRAOptionalNodeOperations",) if which % 2 else ()
+        store_node(
+            self.server, Node(ObjectMeta(name, labels=ZONES[which % len(ZONES)]), features, amounts)
+        )
+
+    def change_mind(self, which: int, luck: int) -> None:
+        """The driver can allocate a claim on a node where it could not, or the other way round."""
+        name = tuple(UNSUITABLE)[luck % len(UNSUITABLE)]
+        self.driver.unsuitable[name] ^= {NAMES[which % len(NAMES)]}
+
+    def drive(self, which: int, _luck: int) -> None:
+        """The driver does something."""
+        self.driver.step(which)
+
+    def control(self, _which: int, luck: int) -> None:
+        """The claim controller looks, and does one thing; the garbage collector acts, too."""
+        if not self.controller.step():
+            self.controller.look()
+            self.controller.step()
+        if luck % 4 == 0:
+            self.collect()
+
+    def collect(self) -> None:
+        """The garbage collector deletes what belongs to pods that are gone."""
+        for request in garbage(self.server):
+            self.server.send(request)
+
+    # --- schedulers ----------------------------------------------------------------------
 
     def show(self, which: int, luck: int) -> None:
         """An informer shows one change, or all of them do."""
@@ -265,103 +292,131 @@ class Cluster(RuleBasedStateMachine):
 
     def step(self, which: int, luck: int) -> None:
         """Some requests of attempts are sent, with good or bad luck for the first."""
-        self.line.source = script([FAULTS[luck % len(FAULTS)]])
-        for _ in range(1 + which % 3):
-            self.hosts[which % 2].step(which // 2)
+        host = self.hosts[which % 2]
+        if host.running:
+            request = host.running[which // 2 % len(host.running)].request
+            self.line.source = script(bad_luck(request, luck))
+            for _ in range(1 + which % 3):
+                host.step(which // 2)
 
     def finish(self, which: int, _luck: int) -> None:
         """All attempts of a scheduler come to their end, without bad luck."""
         self.line.source = script(())
         while self.hosts[which % 2].step(0):
-            self.check_server()
+            pass
 
-    def drive(self, which: int, _luck: int) -> None:
-        """The driver does something."""
-        self.driver.step(which)
+    def crash(self, which: int, luck: int) -> None:
+        """A scheduler dies: best with a change in mind that it has recorded and not published."""
+        about = "resourceclaims" if luck % 2 else "podschedulingcontexts"
+        for host in self.hosts:
+            if any(one.request.target.resource == about for one in host.running):
+                event(f"crash before a write of {about}")
+                host.restart()
+                return
+        if which == 0:
+            self.hosts[luck % 2].restart()
 
-    def control(self, _which: int, luck: int) -> None:
-        """The claim controller looks, and does one thing; the garbage collector acts, too."""
-        if not self.controller.step():
-            self.controller.look()
-            self.controller.step()
-        if luck % 4 == 0:
-            self.collect()
-
-    def collect(self) -> None:
-        """The garbage collector deletes what belongs to pods that are gone."""
-        for request in garbage(self.server):
-            self.server.send(request)
+    def restart(self, which: int, _luck: int) -> None:
+        """The API server forgets what it told watchers."""
+        if which < 4:
+            self.server.restart()
 
     # --- what always holds -----------------------------------------------------------------
+
+    def sent(self, one: Running) -> None:
+        """A request of a scheduler was answered: the rules that stored objects show."""
+        request, resource = one.request, one.request.target.resource
+        if request.content_type == APPLY and resource == "podschedulingcontexts":
+            event("a context is applied after a conflict")
+        if one.cycle.state is CycleState.HELPING and resource == "resourceclaims":
+            what = "read" if request.verb is Verb.GET else "written"
+            event(f"a claim is {what} because no node fits")
+        self.watcher.look()
+        self.negotiations.look(one.pod)
 
     @invariant()
     def check(self) -> None:
         """The invariants of the module's opening."""
-        if not hasattr(self, "server"):
+        if not hasattr(self, "hosts"):
             return
-        self.check_server()
+        self.watcher.look()
+        self.negotiations.look()
+        assert self.watcher.violations == []
+        assert self.negotiations.violations == []
+        for obj in self.server.objects("pods"):
+            spec, status = obj["spec"], obj["status"]
+            if spec.get("nodeName") and "resourceClaims" not in spec:
+                special = status.get("extendedResourceClaimStatus")
+                assert special or spec["nodeName"] in self.with_plugin, obj["metadata"]["name"]
         for host in self.hosts:
             host.site.tracker._check()
             assert host.site.errors == []
+            self.check_queues(host)
 
-    def check_server(self) -> None:
-        """Those that the server alone shows."""
-        claims = {c.name: c for c in claims_of(self.server)}
-        seen: set[tuple[str, str, str]] = set()
-        for one in claims.values():
-            if one.allocation is None:
-                continue
-            assert one.allocation.controller or one.metadata.finalizers, one.name
-            for result in one.allocation.results:
-                assert result.device_id not in seen, result.device_id
-                seen.add(result.device_id)
-        for obj in self.server.objects("pods"):
-            user = decode_pod(obj)
-            if not user.node_name:
-                continue
-            names = [entry.resource_claim_name or "" for entry in user.resource_claims]
-            status = user.extended_resource_claim_status
-            if not names:
-                assert status is not None
-                names.append(status.resource_claim_name)
-            for name in names:
-                assert name in claims, (user.name, name)
-                used = claims[name]
-                assert used.allocation is not None, (user.name, name)
-                uids = [entry.uid for entry in used.reserved_for]
-                assert user.metadata.uid in uids, (user.name, name, uids)
+    def check_queues(self, host: Host) -> None:
+        """Every pod is in a queue, bound or gone; and no pod sleeps that could be scheduled."""
+        for known in host.adrift():
+            obj = self.server.find("pods", NAMESPACE, known.name)
+            gone = obj is None or obj["metadata"]["uid"] != known.metadata.uid
+            assert gone or decode_pod(obj).node_name, f"{known.name} is forgotten"
+        for sleeper in host.sleeping.values():
+            if host.knows(sleeper) and not self.is_orphan(sleeper):
+                reason = reason_to_try(host, sleeper, self.driver)
+                assert reason == "", f"{sleeper.name} sleeps, but {reason}"
+
+    def is_orphan(self, user: Pod) -> bool:
+        """Whether somebody has deleted the pod's negotiation, which no event says."""
+        context = self.server.find("podschedulingcontexts", NAMESPACE, user.name)
+        return user.metadata.uid in self.orphans and context is None
+
+    def wake_orphans(self, host: Host) -> None:
+        """A scheduler tries those again that have slept for some minutes."""
+        for uid, sleeper in list(host.sleeping.items()):
+            if self.is_orphan(sleeper):
+                self.orphans.discard(uid)
+                host.backoff[uid] = host.sleeping.pop(uid)
 
     def teardown(self) -> None:
         """The bad luck ends: everything converges, and no wake-up was lost."""
-        if not hasattr(self, "server"):
+        if not hasattr(self, "hosts"):
             return
         self.line.source = script(())
-        for _ in range(60):
+        # Who comes first is luck. Always the same order could let pods ask for a claim in turn,
+        # and get it in time never.
+        chance = Random(0)
+        for number in range(200):
             happened = False
             self.collect()
             self.controller.look()
             while self.controller.step():
                 happened = True
-            while self.driver.step(0):
+            while self.driver.step(number):
                 happened = True
-            for host in self.hosts:
+            for host in chance.sample(self.hosts, len(self.hosts)):
+                host.shuffle(chance)
+                self.wake_orphans(host)
                 happened |= host.settle()
                 self.check()
             if not happened:
                 break
         else:
             raise AssertionError("nothing comes to rest")
+        event(f"a driver was asked to deallocate: {self.negotiations.asked > 0}")
         for host in self.hosts:
-            assert host.site.tracker.in_flight() == ()
-            for sleeper in list(host.sleeping.values()):
-                before = self.server.version
-                cycle = host.attempt(sleeper)
-                while host.step(0):
-                    pass
-                assert self.server.version == before, (sleeper.name, cycle.verdict)
-            pods = [decode_pod(obj) for obj in self.server.objects("pods")]
-            waiting = {p.name for p in pods if p.scheduler_name == host.name and not p.node_name}
-            assert {p.name for p in host.sleeping.values()} == waiting
+            self.check_rest(host)
+
+    def check_rest(self, host: Host) -> None:
+        """Nothing is under way, and an attempt for any pod that sleeps changes nothing."""
+        assert host.site.tracker.in_flight() == ()
+        for sleeper in list(host.sleeping.values()):
+            before = self.server.version
+            cycle = host.attempt(sleeper)
+            while host.step(0):
+                pass
+            assert self.server.version == before, (sleeper.name, cycle.verdict)
+        pods = [decode_pod(obj) for obj in self.server.objects("pods")]
+        waiting = {p.name for p in pods if p.scheduler_name == host.name and not p.node_name}
+        assert {p.name for p in host.sleeping.values()} == waiting
 
 
 TestCluster = Cluster.TestCase

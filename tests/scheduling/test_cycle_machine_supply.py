@@ -1,8 +1,9 @@
 """Schedulers while devices come, go, fail and take their time: no wake-up may be lost.
 
 As in ``test_cycle_machine`` two schedulers work on one API server, with bad luck. Here the
-supply changes: slices and classes are published, changed and deleted, devices have to be
-attached before their pods may run, claims are made from templates, deleted and made again.
+supply changes: slices and classes are published, changed and deleted, nodes come, go and
+change, devices have to be attached before their pods may run, claims are made from
+templates, deleted and made again.
 
 After every step the rules of ``examples.support.invariants`` hold, and every pod that sleeps
 sleeps rightly: with what its scheduler's caches show now, no node fits, and there is nothing
@@ -15,7 +16,15 @@ import attrs
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from dra_core.api.core import Node, ObjectMeta, Pod, PodResourceClaim
+from dra_core.api.core import (
+    Node,
+    NodeSelector,
+    NodeSelectorRequirement,
+    NodeSelectorTerm,
+    ObjectMeta,
+    Pod,
+    PodResourceClaim,
+)
 from dra_core.api.objects import DeviceClass, DeviceTaint, ResourceSlice
 from dra_core.api.request import Target
 from dra_core.api.wire import decode_pod, encode
@@ -27,18 +36,26 @@ from dra_core.testing.faults import Fault, FaultyServer, script
 from examples.support.invariants import Invariants
 from support import allocation_builders as build
 from support.claims import named
-from support.cycle_host import PODS, Host
+from support.cycle_host import NODES, PODS, Host, store_node
 from support.cycle_site import GROUP, NAMESPACE, NOW, claim, later, pod
 from support.machines import machine_settings
 
-WHICH = st.integers(0, 5)
+WHICH = st.integers(0, 7)
 HOSTS = st.integers(0, 1)
 LUCK = st.lists(st.sampled_from([*[None] * 16, *Fault]), max_size=3)
-NODES = ("n0", "n1")
+NAMES = ("n0", "n1")
+PLACES = (*NAMES, "east", "bare")
+"""Where devices can be: on a node, where nodes are in the east, where nodes need not prepare."""
+ZONE = "example.com/zone"
+ABLE = ("DRAOptionalNodeOperations",)
 READY, BROKEN = "example.com/ready", "example.com/broken"
 CLAIMS = Target(GROUP, "v1", "resourceclaims", NAMESPACE)
-DRIVERS = ("driver-a", "driver-b")
-"""Scheduler 0 has the devices of the first, scheduler 1 those of the second."""
+DRIVERS = ("driver-a", "driver-b", "driver-c")
+"""Scheduler 0 has the devices of the first, scheduler 1 those of the second.
+
+Those of the third are for the claim that pods of both use.
+"""
+NUMBERS = st.integers(0, len(DRIVERS) - 1)
 
 
 def device_class(number: int) -> DeviceClass:
@@ -47,22 +64,30 @@ def device_class(number: int) -> DeviceClass:
     return build.device_class(f"class-{driver[-1]}", f'device.driver == "{driver}"')
 
 
-def supply(number: int, node: str, generation: int, devices: str) -> ResourceSlice:
-    """Devices of a driver on a node: each has to be attached ("w"), is tainted ("t"), or plain."""
+def supply(number: int, place: str, generation: int, devices: str) -> ResourceSlice:
+    """Devices of a driver in a place: each has to be attached ("w"), is tainted ("t"), or plain."""
     driver = DRIVERS[number]
     made = []
     for index, kind in enumerate(devices):
-        found = build.device(f"{driver}-{node}-{index}")
+        device = build.device(f"{driver}-{place}-{index}")
         if kind == "w":
-            found = attrs.evolve(
-                found, binding_conditions=(READY,), binding_failure_conditions=(BROKEN,)
+            device = attrs.evolve(
+                device, binding_conditions=(READY,), binding_failure_conditions=(BROKEN,)
             )
         elif kind == "t":
-            found = attrs.evolve(found, taints=(DeviceTaint("key", "value", "NoSchedule"),))
-        made.append(found)
-    return build.pool_slice(
-        f"{driver}-{node}", *made, driver=driver, pool=node, node=node, generation=generation
+            device = attrs.evolve(device, taints=(DeviceTaint("key", "value", "NoSchedule"),))
+        made.append(device)
+    found = build.pool_slice(
+        f"{driver}-{place}", *made, driver=driver, pool=place, node=place, generation=generation
     )
+    if place == "east":
+        east = NodeSelectorRequirement(ZONE, "In", ("east",))
+        selector = NodeSelector((NodeSelectorTerm((east,)),))
+        return attrs.evolve(found, node_name="", node_selector=selector)
+    if place == "bare":
+        skipped = ("NodePrepareResources", "NodeUnprepareResources")
+        return attrs.evolve(found, node_name="n1", skip_node_operations=skipped)
+    return found
 
 
 class Supply(RuleBasedStateMachine):
@@ -74,32 +99,35 @@ class Supply(RuleBasedStateMachine):
         self.server = ApiServer()
         self.line = FaultyServer(self.server, script(()))
         self.generation = 1
-        self.nodes = {name: Node(ObjectMeta(name)) for name in NODES}
-        for number in range(2):
+        for name in NAMES:
+            store_node(self.server, Node(ObjectMeta(name)))
+        for number in range(len(DRIVERS)):
             self.store(device_class(number))
             self.store(supply(number, "n0", 1, "pw"))
             self.create_claims(number)
+        for number in range(2):
             spec = encode(claim("t", build.exactly("r", of=f"class-{'ab'[number]}")), "v1")["spec"]
             meta = {"name": f"template-{number}", "namespace": NAMESPACE}
             kind = {"apiVersion": f"{GROUP}/v1", "kind": "ResourceClaimTemplate"}
             self.server.seed(kind | {"metadata": meta, "spec": {"spec": spec}})
         self.controller = ClaimController(self.server)
         self.watcher = Invariants(self.server)
-        self.hosts = [Host(f"host-{number}", self.line, self.nodes, "v1") for number in range(2)]
+        self.hosts = [Host(f"host-{number}", self.line, "v1") for number in range(2)]
 
     def store(self, obj: DeviceClass | ResourceSlice) -> None:
         """Create or replace an object of the cluster."""
         body = encode(obj, "v1")
         body["metadata"] = {"name": obj.name}
-        resource = "deviceclasses" if isinstance(obj, DeviceClass) else "resourceslices"
-        target = Target(GROUP, "v1", resource, "", obj.name)
+        target = target_of(obj)
         if self.server.send(target.update(body)).status != 200:
             assert self.server.send(target.create(body)).status == 201
 
     def create_claims(self, number: int) -> None:
-        """The claims that pods of a scheduler share are made, if they are not there."""
-        for name, count in ((f"one-{number}", 1), (f"two-{number}", 2)):
-            made = claim(name, build.exactly("r", of=f"class-{'ab'[number]}", count=count))
+        """The claims that pods share are made, if they are not there."""
+        of = f"class-{DRIVERS[number][-1]}"
+        names = ((f"one-{number}", 1), (f"two-{number}", 2)) if number < 2 else (("both", 1),)
+        for name, count in names:
+            made = claim(name, build.exactly("r", of=of, count=count))
             body = encode(made, "v1")
             body["metadata"] = {"name": name}
             self.server.send(CLAIMS.create(body))
@@ -111,7 +139,11 @@ class Supply(RuleBasedStateMachine):
         """A pod appears, if there is none of the name: with one claim or two."""
         generated = PodResourceClaim("g", None, f"template-{number}")
         one, two = named("one", f"one-{number}"), named("two", f"two-{number}")
-        entries = ((generated,), (one,), (two,), (one, generated), (one,), (generated,))[which]
+        both = named("both", "both")
+        entries = (
+            (generated,), (one,), (two,), (one, generated), (one,), (generated,), (both,),
+            (both, one),
+        )[which]  # fmt: skip
         made: Pod = pod(*entries, name=f"pod-{number}-{which}", scheduler_name=f"host-{number}")
         body = encode(made)
         del body["metadata"]["uid"]
@@ -125,32 +157,44 @@ class Supply(RuleBasedStateMachine):
             name = pods[which % len(pods)]["metadata"]["name"]
             self.server.send(attrs.evolve(PODS, name=name).delete())
 
-    @rule(number=HOSTS, name=st.sampled_from(["one", "two"]))
+    @rule(number=NUMBERS, name=st.sampled_from(["one", "two"]))
     def replace_claim(self, number: int, name: str) -> None:
         """A claim is deleted; where it went at once, there is a new one of the name."""
-        self.server.send(attrs.evolve(CLAIMS, name=f"{name}-{number}").delete())
+        deleted = "both" if number == 2 else f"{name}-{number}"
+        self.server.send(attrs.evolve(CLAIMS, name=deleted).delete())
         self.create_claims(number)
 
     # --- supply ----------------------------------------------------------------------------
 
-    @rule(number=HOSTS, node=st.sampled_from(NODES), devices=st.text("pwt", max_size=3))
-    def publish(self, number: int, node: str, devices: str) -> None:
-        """A driver publishes other devices for a node, or none and no slice."""
+    @rule(number=NUMBERS, place=st.sampled_from(PLACES), devices=st.text("pwt", max_size=3))
+    def publish(self, number: int, place: str, devices: str) -> None:
+        """A driver publishes other devices for a place, or none and no slice."""
         self.generation += 1
-        made = supply(number, node, self.generation, devices)
+        made = supply(number, place, self.generation, devices)
         if devices:
             self.store(made)
         else:
-            self.server.send(Target(GROUP, "v1", "resourceslices", "", made.name).delete())
+            self.server.send(target_of(made).delete())
 
-    @rule(number=HOSTS, there=st.booleans())
+    @rule(name=st.sampled_from(NAMES), east=st.booleans(), able=st.booleans())
+    def change_node(self, name: str, east: bool, able: bool) -> None:
+        """A node comes, or its labels and features change."""
+        meta = ObjectMeta(name, labels={ZONE: "east"} if east else {})
+        store_node(self.server, Node(meta, ABLE if able else ()))
+
+    @rule(name=st.sampled_from(NAMES))
+    def delete_node(self, name: str) -> None:
+        """A node goes."""
+        self.server.send(attrs.evolve(NODES, name=name).delete())
+
+    @rule(number=NUMBERS, there=st.booleans())
     def turn_class(self, number: int, there: bool) -> None:
         """A class is deleted, or is there again."""
         made = device_class(number)
         if there:
             self.store(made)
         else:
-            self.server.send(Target(GROUP, "v1", "deviceclasses", "", made.name).delete())
+            self.server.send(target_of(made).delete())
 
     @rule(which=WHICH, broken=st.booleans())
     def attach(self, which: int, broken: bool) -> None:
@@ -211,6 +255,12 @@ class Supply(RuleBasedStateMachine):
         """A scheduler process starts anew."""
         self.hosts[number].restart()
 
+    @precondition(lambda self: any(host.running for host in self.hosts))
+    @rule()
+    def crash(self) -> None:
+        """A scheduler process dies with something on its mind that it has not written yet."""
+        next(host for host in self.hosts if host.running).restart()
+
     @rule()
     def wait(self) -> None:
         """Time passes: less than devices may take, but not twice."""
@@ -242,18 +292,17 @@ class Supply(RuleBasedStateMachine):
 
     def sleeps_rightly(self, host: Host, sleeper: Pod) -> None:
         """With what the caches show, an attempt would change nothing."""
-        known = host.pods.find(sleeper.metadata.key)
-        if known is None or known.metadata.uid != sleeper.metadata.uid:
+        if not host.knows(sleeper):
             return
-        cycle = host.site.cycle(known)
+        cycle = host.site.cycle(sleeper)
         cycle.pre_enqueue()
         if cycle.state is CycleState.ADMITTED:
-            # Of that time: that a device is overdue is no event.
-            cycle.pre_filter(NOW)
+            # Of the time of the attempt: that a device is overdue since is no event.
+            cycle.pre_filter(host.looked[sleeper.metadata.uid])
         if cycle.state is CycleState.FILTERING:
-            for node in host.nodes.values():
-                assert not isinstance(cycle.filter(node), NodeFits), (known.name, node.name)
-            assert cycle.post_filter() is None, (known.name, cycle.request)
+            for node in host.nodes:
+                assert not isinstance(cycle.filter(node), NodeFits), (sleeper.name, node.name)
+            assert cycle.post_filter() is None, (sleeper.name, cycle.request)
         assert getattr(cycle.verdict, "retry", False) is False, cycle.verdict
 
     def teardown(self) -> None:
@@ -283,6 +332,12 @@ class Supply(RuleBasedStateMachine):
             host.restart()
             assert any(not host.settle() for _ in range(20)), "nothing comes to rest"
             assert {p.name for p in host.sleeping.values()} == left
+
+
+def target_of(obj: DeviceClass | ResourceSlice) -> Target:
+    """Where an object of the cluster is."""
+    resource = "deviceclasses" if isinstance(obj, DeviceClass) else "resourceslices"
+    return Target(GROUP, "v1", resource, "", obj.name)
 
 
 def awaited(obj: dict[str, Any]) -> list[dict[str, Any]]:

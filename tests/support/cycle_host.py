@@ -4,30 +4,43 @@ What may live here: ``Host``, which does what an embedder does and decides nothi
 itself: the caller says what happens next.
 """
 
+from collections.abc import Callable, Collection
+from contextlib import suppress
+from datetime import datetime
+from random import Random
 from typing import Any
 
 import attrs
 
 from dra_core.api.core import Node, ObjectMeta, Pod
-from dra_core.api.names import PoolId
+from dra_core.api.names import ObjectKey, PoolId
 from dra_core.api.objects import ResourceSlice
 from dra_core.api.request import ApiRequest, Target
-from dra_core.api.wire import decode_pod
+from dra_core.api.scheduling_context import PodSchedulingContext
+from dra_core.api.wire import decode_node, decode_pod, encode
 from dra_core.scheduling.assume_cache import AssumeCache, CacheEvent
 from dra_core.scheduling.context import ContextRecord
 from dra_core.scheduling.cycle import PodCycle, release_pod
 from dra_core.scheduling.cycle_nodes import ExtendedResources
 from dra_core.scheduling.cycle_table import CycleState
 from dra_core.scheduling.cycle_verdicts import NodeFits, Stopped
+from dra_core.scheduling.errors import (
+    ObjectNotFoundError,
+    ObjectReplacedError,
+    VersionTooOldError,
+)
 from dra_core.scheduling.extended_resources import classes_by_resource
 from dra_core.scheduling.in_flight import DevicesFreed
 from dra_core.scheduling.wakeups import wake_up
 from dra_core.scheduling.wakeups_demand import Lookups
+from dra_core.testing.api_server import ApiServer
 from dra_core.testing.faults import FaultyServer
+from dra_core.testing.server_answers import RefusedError
 from dra_core.testing.watch import Informer
 from support.cycle_site import NAMESPACE, NOW, Site
 
 PODS = Target("", "v1", "pods", NAMESPACE)
+NODES = Target("", "v1", "nodes")
 
 
 @attrs.define(eq=False)
@@ -43,38 +56,53 @@ class Running:
 
 
 class Host:
-    """Schedules the pods of its name on ``nodes``, which all hosts share.
+    """Schedules the pods of its name on the nodes that its informer has shown.
 
-    ``now`` is its clock, which the caller sets.
+    ``now`` is its clock, which the caller sets. ``after`` is called when a request of an
+    attempt was sent, before the attempt sees the answer.
     """
 
     def __init__(
-        self, name: str, line: FaultyServer, nodes: dict[str, Node], version: str = "v1alpha3"
+        self,
+        name: str,
+        line: FaultyServer,
+        version: str = "v1alpha3",
+        after: Callable[[Running], object] = lambda _one: None,
     ) -> None:
-        self.name, self.line, self.nodes, self.version = name, line, nodes, version
+        self.name, self.line, self.version, self.after = name, line, version, after
         self.now = NOW
         self.made_up = 0
-        self.progress = 0
         self.restart()
 
     def restart(self) -> None:
         """A new process: everything that was only remembered is lost."""
         self.site = Site(version=self.version, server=self.line.server, line=self.line)
-        self.site.nodes = self.nodes
         self.active: dict[str, Pod] = {}
         self.backoff: dict[str, Pod] = {}
         self.sleeping: dict[str, Pod] = {}
         self.running: list[Running] = []
         self.waiting: list[Running] = []
         self.records: dict[str, ContextRecord] = {}
-        site = self.site
-        self.pods = AssumeCache(Pod, site.errors.append, delivery=site.claims.atomic())
-        for cache in (site.claims, site.slices, site.classes, site.contexts):
+        self.looked: dict[str, datetime] = {}
+        """When an attempt last looked at the cluster, by the pod's UID."""
+        site, server = self.site, self.line.server
+        lock = site.claims.atomic()
+        self.pods = AssumeCache(Pod, site.errors.append, delivery=lock)
+        self.known_nodes = AssumeCache(Node, site.errors.append, delivery=lock)
+        for cache in (site.claims, site.slices, site.classes, site.contexts, self.known_nodes):
             cache.add_handler(self._changed)
         site.tracker.add_handler(self._changed)
         self.pods.add_handler(self._pod_changed)
-        informer = Informer(self.line.server, PODS, decode_pod, self.pods)
-        self.informers: list[Informer[Any]] = [*site.informers, informer]
+        self.informers: list[Informer[Any]] = [
+            *site.informers,
+            Informer(server, NODES, decode_node, self.known_nodes),
+            Informer(server, PODS, decode_pod, self.pods),
+        ]
+
+    @property
+    def nodes(self) -> tuple[Node, ...]:
+        """The nodes, by name."""
+        return tuple(sorted(self.known_nodes.list(), key=lambda node: node.name))
 
     # --- events --------------------------------------------------------------------------
 
@@ -121,9 +149,18 @@ class Host:
             self.active[uid] = pod
         self._changed(event)
 
-    def node_added(self, node: Node) -> None:
-        """The host is told of a node."""
-        self._changed(CacheEvent(node.metadata.key, None, node))
+    def behind(self, resource: str, keys: Collection[ObjectKey]) -> bool:
+        """Whether changes of objects are still to be shown."""
+        informer = next(one for one in self.informers if one.target.resource == resource)
+        try:
+            events = self.line.server.events(informer.version)
+        except RefusedError:
+            return True  # there is a list to come
+        return any(
+            event.key.resource == resource
+            and ObjectKey(event.key.namespace, event.key.name) in keys
+            for event in events
+        )
 
     def show(self, which: int, most: int | None = None) -> int:
         """One informer shows changes; how many."""
@@ -133,6 +170,31 @@ class Host:
         """Backoff is over."""
         self.active |= self.backoff
         self.backoff.clear()
+
+    def shuffle(self, chance: Random) -> None:
+        """Who comes first is luck."""
+        for queue in (self.active, self.backoff, self.sleeping):
+            shuffled = list(queue.items())
+            chance.shuffle(shuffled)
+            queue.clear()
+            queue.update(shuffled)
+
+    def knows(self, pod: Pod) -> bool:
+        """Whether the informer shows the pod: this one, not another of its name."""
+        known = self.pods.find(pod.metadata.key)
+        return known is not None and known.metadata.uid == pod.metadata.uid
+
+    def adrift(self) -> list[Pod]:
+        """Pods without a node that are in no queue and in no attempt."""
+        attempts = {one.pod.metadata.uid for one in (*self.running, *self.waiting)}
+        known = {*self.active, *self.backoff, *self.sleeping, *attempts}
+        return [
+            pod
+            for pod in self.pods.list()
+            if pod.scheduler_name == self.name
+            and not pod.node_name
+            and pod.metadata.uid not in known
+        ]
 
     # --- attempts ------------------------------------------------------------------------
 
@@ -153,6 +215,7 @@ class Host:
         uid = pod.metadata.uid
         site = self.site
         self.made_up += 1
+        self.looked[uid] = self.now
         resources = site.source.take().resources
         cycle = site.cycle(
             pod,
@@ -165,7 +228,7 @@ class Host:
         if cycle.state is CycleState.OVER:
             self._end(pod, cycle, woken=False)
             return cycle
-        for node in self.nodes.values():
+        for node in self.nodes:
             cycle.filter(node)
         fitting = [name for name, found in cycle.nodes.items() if isinstance(found, NodeFits)]
         if not fitting:
@@ -192,7 +255,7 @@ class Host:
             return False
         one = self.running[which % len(self.running)]
         status, body = self.line.send(one.request)
-        self.progress += 1
+        self.after(one)
         if one.phase == "cycle":
             request = one.cycle.answered(status, body)
             if request is not None:
@@ -260,8 +323,7 @@ class Host:
         uid = pod.metadata.uid
         if cycle.context is not None:
             self.records[uid] = cycle.context
-            if cycle.context.known is not None:
-                self.site.contexts.observe(cycle.context.known)
+            self._assume(cycle.context.known)
         verdict = cycle.verdict
         known = next((p for p in self.pods.list() if p.metadata.uid == uid), None)
         if known is None:
@@ -274,6 +336,13 @@ class Host:
             self.sleeping[uid] = known
         else:
             self.backoff[uid] = known  # the binding failed
+
+    def _assume(self, context: PodSchedulingContext | None) -> None:
+        """Use a context before the informer shows it, unless that has shown more by now."""
+        if context is not None:
+            # One that is gone must not come back to life.
+            with suppress(ObjectNotFoundError, ObjectReplacedError, VersionTooOldError):
+                self.site.contexts.assume(context)
 
     # --- the end -------------------------------------------------------------------------
 
@@ -290,6 +359,18 @@ class Host:
         while self.step(0):
             happened = True
         return happened
+
+
+def store_node(server: ApiServer, node: Node) -> None:
+    """Create or replace a node, status and all."""
+    body = encode(node)
+    body["metadata"].pop("uid", None)
+    target = attrs.evolve(NODES, name=node.name)
+    if server.send(target.update(body)).status == 200:
+        status = server.send(target.at("status").update(body | {"status": body.get("status", {})}))
+        assert status.status == 200
+    else:
+        assert server.send(NODES.create(body)).status == 201
 
 
 def bind(pod: Pod, node: str) -> ApiRequest:

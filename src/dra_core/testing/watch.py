@@ -128,8 +128,8 @@ class Sink(Protocol[Observed]):
 class Informer(Generic[T]):
     """Lists once, then shows changes to a sink, a few at a time when it is told to.
 
-    ``decode`` makes objects of JSON. After the server has forgotten changes that were not
-    shown, the next ``show`` lists anew.
+    ``target`` says which objects, ``decode`` makes them of JSON. After the server has
+    forgotten changes that were not shown, the next ``show`` lists anew.
     """
 
     def __init__(
@@ -141,13 +141,13 @@ class Informer(Generic[T]):
         *,
         delay: Callable[[], int] | None = None,
     ) -> None:
-        self._server, self._target, self._decode, self._sink = server, target, decode, sink
-        self._delay = delay
+        self._server, self._decode, self._sink, self._delay = server, decode, sink, delay
+        self.target = target
         self.list_anew()
 
     def list_anew(self) -> None:
         """Show everything that there is now; changes before are not shown one by one."""
-        server, target = self._server, self._target
+        server, target = self._server, self.target
         objects = map(self._decode, server.objects(target.resource, target.namespace))
         self._watch = Watch(server, target, server.version, delay=self._delay)
         self._sink.observe_all(list(objects), str(server.version))
