@@ -10,7 +10,7 @@ import pytest
 from dra_core.api.core import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from dra_core.api.objects import FINALIZER, ResourceClaim
 from dra_core.api.request import ApiRequest, Verb
-from dra_core.api.wire import encode
+from dra_core.api.wire import decode_resource_claim, encode
 from dra_core.claims.binding import (
     BindingPlan,
     Impossible,
@@ -637,6 +637,43 @@ def test_an_error_in_pre_bind_leaves_a_broken_cycle(site: Site) -> None:
     verdict = stop_of(cycle)
     assert verdict.reason is StopReason.INVALID
     assert cycle.unreserve() is None
+    assert site.in_use() == []
+
+
+def test_an_error_after_the_write_keeps_the_devices(site: Site) -> None:
+    """The answer to the write cannot be told by a kind with a bug: what it allocated stays
+    taken, and the next attempt finds it."""
+
+    def decode(body: Any) -> ResourceClaim:
+        if body["status"].get("allocation"):
+            raise RuntimeError("decode")
+        return decode_resource_claim(body)
+
+    class Broken(StructuredClaims):
+        def binding_plan(self, *args: Any, **options: Any) -> BindingPlan:
+            return attrs.evolve(super().binding_plan(*args, **options), decode=decode)
+
+    cycle = site.filtered(POD, kinds=[Broken(site.source.take())])
+    cycle.reserve("node-1")
+    with pytest.raises(RuntimeError, match="decode"):
+        site.drive(cycle, cycle.pre_bind(NOW))
+    stop_of(cycle)
+    site.drive(cycle, cycle.unreserve())
+    assert site.in_use() == ["a1"]
+    again = site.reserved(POD)
+    site.drive(again, again.pre_bind(NOW))
+    assert is_in(again, CycleState.BINDABLE)
+    assert site.tracker.in_flight() == ()
+
+
+def test_a_claim_that_is_gone_after_an_unclear_write_blocks_nothing(site: Site) -> None:
+    """The pod waits for another claim of that name; what it left in flight is free."""
+    unclear(site, happened=True)
+    site.server.unseed("resourceclaims", "default", "c")
+    for informer in site.informers:
+        informer.list_anew()
+    assert isinstance(site.cycle(POD).pre_enqueue(), Stopped)
+    assert site.tracker.in_flight() == ()
     assert site.in_use() == []
 
 

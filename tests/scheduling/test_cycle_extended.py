@@ -7,7 +7,7 @@ import pytest
 
 from dra_core.api.core import ContainerExtendedResourceRequest, Node, ObjectMeta, Pod
 from dra_core.api.objects import FINALIZER, ResourceClaim
-from dra_core.api.request import ApiRequest
+from dra_core.api.request import ApiRequest, Verb
 from dra_core.api.wire import encode
 from dra_core.scheduling.cycle import PodCycle
 from dra_core.scheduling.cycle_nodes import ExtendedResources
@@ -420,3 +420,23 @@ def test_the_pod_passes_if_nothing_is_asked_for(site: Site) -> None:
     cycle = site.bound(plain)
     assert cycle.verdict == Passed()
     assert site.sent == []
+
+
+def test_a_special_claim_of_which_neither_write_nor_removal_was_clear(site: Site) -> None:
+    """It was allocated and then deleted, both without an answer: once its end is shown its
+    devices are free, although no claim is left over that the next attempt could read."""
+    cycle = site.reserved(POD, "node-1")
+    site.line.source = script([None, None, Fault.LOST_ANSWER, *([Fault.UNAVAILABLE] * 5)])
+    site.drive(cycle, cycle.pre_bind(NOW))
+    site.line.source = script(())
+    request, deleted = cycle.unreserve(), False
+    while request is not None:
+        status, body = site.server.send(request)
+        deleted = deleted or request.verb is Verb.DELETE
+        request = cycle.answered(*((None, None) if deleted else (status, body)))
+    assert [trouble.kind for trouble in cycle.troubles] == [TroubleKind.REMOVE]
+    assert site.server.objects("resourceclaims") == []
+    assert site.in_use() == ["a1", "a2"]
+    site.show()
+    assert site.tracker.in_flight() == ()
+    assert fitting(site.filtered(POD)) == ["node-1", "node-2"]

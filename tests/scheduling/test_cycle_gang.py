@@ -13,7 +13,9 @@ from dra_core.api.core import (
     PodGroup,
     PodResourceClaimStatus,
 )
+from dra_core.claims import patches
 from dra_core.claims.binding import RetryLater, RetryReason
+from dra_core.claims.reservation import pod_reference
 from dra_core.errors import PodGroupMismatchError
 from dra_core.scheduling.cycle import PodCycle
 from dra_core.scheduling.cycle_claims import CycleSettings
@@ -28,6 +30,7 @@ from dra_core.scheduling.cycle_verdicts import (
 )
 from dra_core.testing.claim_controller import ClaimController
 from support import allocation_builders as build
+from support import in_use
 from support.claims import template
 from support.cycle_site import NOW, Site, claim, fitting, is_in, pod
 
@@ -129,6 +132,28 @@ def test_bug_52_pending_entry_and_its_user_count_changed_apart(
     last.unreserve()
     assert site.in_use() == []
     site.check()
+
+
+def test_what_a_peer_has_read_is_not_forgotten(site: Site) -> None:
+    """Another scheduler allocates the claim elsewhere, one pod of the gang reads that, and all
+    give up: the devices that the other scheduler picked stay in use."""
+    first, second = site.reserved(P1, session=GANG), site.reserved(P2, session=GANG)
+    anywhere = NodeSelector((NodeSelectorTerm((NodeSelectorRequirement("x", "Exists"),)),))
+    device = in_use.device("b1", "node-2", build.DRIVER)
+    theirs = in_use.allocation(device, node_selector=anywhere)
+    finalizer = patches.add_finalizer(site.stored("c"))
+    assert finalizer is not None
+    assert site.server.send(finalizer).status == 200
+    other = pod_reference(pod(name="other"))
+    assert site.server.send(patches.allocate(site.stored("c"), theirs, other)).status == 200
+    for cycle in (second, first):
+        if cycle is second:
+            site.drive(cycle, cycle.pre_bind(NOW))
+            assert isinstance(cycle.verdict, Stopped)
+            assert cycle.verdict.reason is StopReason.CLAIM_LOST
+        site.drive(cycle, cycle.unreserve())
+        assert "b1" in site.in_use()
+    assert site.in_use() == ["b1"]
 
 
 def test_bug_73_in_flight_entries_survive_an_aborted_session(site: Site) -> None:
@@ -253,8 +278,6 @@ def test_a_pod_of_another_group(site: Site) -> None:
 
 def test_selectors_of_other_kinds_of_nodes(site: Site) -> None:
     """An entry in flight for many nodes leaves the choice to the peer."""
-    from support import in_use
-
     anywhere = NodeSelector((NodeSelectorTerm((NodeSelectorRequirement("x", "DoesNotExist"),)),))
     allocation = in_use.allocation(in_use.device("n1", "net", "driver-a"), node_selector=anywhere)
     stored = site.claims.list()[0]

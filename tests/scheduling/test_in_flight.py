@@ -843,6 +843,71 @@ def test_a_pod_of_the_gang_that_starts_again_is_at_work_again(t: Tracked) -> Non
     assert not t.tracker.resume(UID, P1)
 
 
+@pytest.mark.parametrize("left_first", [True, False])
+def test_what_was_left_is_free_once_the_claim_is_gone(t: Tracked, left_first: bool) -> None:
+    """No write can reach a claim that is gone, and no attempt asks for it again: an entry
+    that only pods have that do not know ends, one that somebody goes on with stays."""
+    started(t, session="gang")
+    t.tracker.start([with_devices(C, D1)], P2, session="gang")
+    for step in (left_first, not left_first):
+        if step:
+            t.tracker.leave(UID, P1)
+        else:
+            t.cache.observe_delete(C)
+    pending = t.tracker.pending(UID)
+    assert pending is not None
+    assert (pending.users, pending.unclear) == ((P2,), ())
+    assert t.in_use() == {D1}
+    t.tracker.leave(UID, P2)
+    assert t.tracker.in_flight() == ()
+    assert t.in_use() == set()
+    assert t.freed == ["c"]
+
+
+@pytest.mark.parametrize("left_first", [True, False])
+def test_what_was_left_of_a_claim_that_the_cache_never_showed(t: Tracked, left_first: bool) -> None:
+    """A claim that an attempt created is gone if a later list does not have it."""
+    t.tracker.start([claim("<extended-resources>", D1, uid="made-up", version="")], P1)
+    t.tracker.created("made-up", claim("special", uid="real", version="20"))
+    for step in (left_first, not left_first):
+        assert t.in_use() == {D1}
+        if step:
+            t.tracker.leave("real", P1)
+        else:
+            t.cache.observe_all([C], "19")
+            assert t.in_use() == {D1}
+            t.cache.observe_all([C], "20")
+    assert t.tracker.in_flight() == ()
+    assert t.in_use() == set()
+
+
+def test_what_another_scheduler_allocated_is_not_forgotten(t: Tracked) -> None:
+    """Both are taken until the entry goes: then the other allocation is, which the API server
+    has returned, also while the informer does not show it yet."""
+    started(t, D1)
+    theirs = with_devices(at(C, 12), D2)
+    t.cache.assume(theirs)
+    assert t.in_use() == {D1, D2}
+    t.tracker.release(UID, P1)
+    assert t.in_use() == {D2}
+    assert t.cache.get(key("c")) == theirs
+
+
+def test_abort_keeps_what_may_be_written(t: Tracked) -> None:
+    """Of a discarded gang, who does not know what became of a write has the entry until then."""
+    started(t, session="gang")
+    t.tracker.start([with_devices(C, D1)], P2, session="gang")
+    t.tracker.leave(UID, P2)
+    t.tracker.abort("gang")
+    pending = t.tracker.pending(UID)
+    assert pending is not None
+    assert (pending.users, pending.unclear) == ((P2,), (P2,))
+    assert t.in_use() == {D1}
+    assert t.tracker.resume(UID, P2)
+    t.tracker.release(UID, P2)
+    assert t.in_use() == set()
+
+
 def test_events_have_one_order(t: Tracked) -> None:
     """The tracker's events have their place among the cache's: restored first, then free."""
     started(t, D1)

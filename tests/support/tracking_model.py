@@ -144,6 +144,7 @@ class Model:
         for changed in (old if new is None else None, new if old is None else None):
             if changed is not None and changed.metadata.uid in self.entries:
                 self.entries[changed.metadata.uid].gone = changed is old
+                self._settle(changed.metadata.uid)
         for uid, entry in list(self.entries.items()):
             awaited = entry.awaited
             if awaited is None or awaited.metadata.key != key:
@@ -239,6 +240,14 @@ class Model:
         entry = self.entries.get(uid)
         if entry is not None and pod in entry.users:
             entry.unclear.add(pod)
+            self._settle(uid)
+
+    def _settle(self, uid: str) -> None:
+        """Nobody has to find out what was written to a claim that is gone."""
+        entry = self.entries[uid]
+        if entry.gone:
+            for pod in sorted(entry.unclear):
+                self.release(uid, pod)
 
     def resume(self, uid: str, pod: str) -> bool:
         """Its next attempt goes on."""
@@ -249,19 +258,23 @@ class Model:
         return left
 
     def remove(self, uid: str) -> None:
-        """The entry goes, the cached claim is restored."""
+        """The entry goes, the cached claim is restored unless it is allocated."""
         entry = self.entries.get(uid)
         if entry is None:
             return
         key = entry.claim.metadata.key
-        if key in self.latest and self.latest[key].metadata.uid == uid:
+        cached = self.latest.get(key)
+        if cached is not None and cached.metadata.uid == uid and cached.allocation is None:
             self.restore(key)
         self._end(uid)
 
     def abort(self, session: Hashable) -> None:
         """All unwritten entries of a session go."""
         for uid, entry in list(self.entries.items()):
-            if entry.session == session and entry.awaited is None:
+            if entry.session != session or entry.awaited is not None:
+                continue
+            entry.users = set(entry.unclear)
+            if not entry.users:
                 self.remove(uid)
 
     def succeeded(self, uid: str, written: ResourceClaim) -> None:

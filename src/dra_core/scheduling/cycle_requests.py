@@ -130,7 +130,13 @@ def bind_claim(
             if binding.phase is Phase.ALLOCATION and not _is_ours(around, held):
                 return _outcome(around, held, binding, RetryLater(RetryReason.DEALLOCATED))
             answer = yield binding.request
-            binding = _answered(around, binding, answer)
+            try:
+                binding = _answered(around, binding, answer)
+            except BaseException:
+                # What was sent may have been carried out; the next attempt finds out.
+                held.maybe_written |= binding.uncertain or binding.phase is Phase.ALLOCATION
+                held.maybe_reserved |= binding.uncertain or binding.phase is Phase.RESERVATION
+                raise
             _note(around, held, binding)
     except DraError as error:
         return Stopped(StopReason.INVALID, held.entry, retry=True, cause=error)

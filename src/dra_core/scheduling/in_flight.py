@@ -53,7 +53,7 @@ from dra_core.scheduling.errors import (
     VersionTooOldError,
 )
 from dra_core.scheduling.ledger import DeviceLedger
-from dra_core.scheduling.versions import ResourceVersion
+from dra_core.scheduling.versions import ResourceVersion, read_version
 
 
 @attrs.frozen
@@ -287,16 +287,31 @@ class ClaimTracker:
     def leave(self, uid: str, pod_uid: str) -> None:
         """A pod's attempt is over, and nobody knows whether the allocation was written.
 
-        The entry stays, its devices may be in use: until the cache shows the claim with an
-        allocation, or the pod's next attempt has found out and calls ``succeeded`` or
-        ``release``. Ignored if the pod is not among the entry's users.
+        The entry stays, its devices may be in use: until the pod's next attempt has found
+        out and calls ``succeeded`` or ``release``, or the cache shows that the claim is gone,
+        which releases it. Ignored if the pod is not among the entry's users.
         """
         with self._cache.atomic():
             entry = self._find(uid)
             if entry is None or pod_uid not in entry.users or pod_uid in entry.unclear:
                 return
             unclear = (*entry.unclear, pod_uid)
-            self._entries[entry.uid] = attrs.evolve(entry, unclear=unclear)
+            left = self._entries[entry.uid] = attrs.evolve(entry, unclear=unclear)
+            if self._is_gone(left):
+                self._release_unclear(left)
+
+    def _release_unclear(self, entry: InFlight) -> None:
+        """The claim is gone: no write can reach it, and no attempt will ask for it again."""
+        for pod in entry.unclear:
+            self.release(entry.uid, pod)
+
+    def _is_gone(self, entry: InFlight) -> bool:
+        """Whether the cache has shown the end of the claim, or should show it and does not."""
+        if entry.gone or self._same(entry.claim.metadata.key, entry.uid) is not None:
+            return entry.gone
+        # Created by an attempt, so the cache may never have shown it.
+        version = read_version(entry.claim.metadata.resource_version)
+        return bool(entry.made_up) and version is not None and self._complete >= version
 
     def resume(self, uid: str, pod_uid: str) -> bool:
         """The pod's next attempt goes on with an entry that it left; whether it may.
@@ -314,6 +329,8 @@ class ClaimTracker:
     def remove(self, uid: str) -> None:
         """Remove an entry whatever users it has, and restore the cached claim.
 
+        A claim that the API server has shown as allocated stays as it is: that is the work
+        of another scheduler, and its devices would look free until the informer shows it.
         Also for an entry that awaits the cache, if the caller knows that its claim is
         gone for good. Unknown UIDs are ignored. (Restoring a hypothetical claim removes it.)
         """
@@ -322,7 +339,8 @@ class ClaimTracker:
             if entry is None:
                 return
             key = entry.claim.metadata.key
-            if self._same(key, entry.uid) is not None:
+            cached = self._same(key, entry.uid)
+            if cached is not None and cached.allocation is None:
                 self._cache.restore(key)
             self._end(entry.uid)
 
@@ -330,10 +348,16 @@ class ClaimTracker:
         """Remove all entries of a session whose allocations are not written.
 
         For a gang that was discarded. In the order in which they were started; one step.
+        Where a pod does not know whether it was written (``leave``) the entry stays, with
+        these pods as its only users.
         """
         with self._cache.atomic():
             for uid, entry in list(self._entries.items()):
-                if entry.session == session and session is not None and entry.awaited is None:
+                if entry.session != session or session is None or entry.awaited is not None:
+                    continue
+                if entry.unclear:
+                    self._entries[uid] = attrs.evolve(entry, users=entry.unclear)
+                else:
                     self.remove(uid)
 
     def created(self, uid: str, claim: ResourceClaim) -> None:
@@ -450,8 +474,11 @@ class ClaimTracker:
 
     def _note_existence(self, claim: ResourceClaim | None, exists: bool) -> None:
         entry = None if claim is None else self._entries.get(claim.metadata.uid)
-        if entry is not None and entry.gone is exists:
-            self._entries[entry.uid] = attrs.evolve(entry, gone=not exists)
+        if entry is None or entry.gone is not exists:
+            return
+        changed = self._entries[entry.uid] = attrs.evolve(entry, gone=not exists)
+        if changed.gone:
+            self._release_unclear(changed)
 
     def _resolve(self, old: ResourceClaim | None, new: ResourceClaim | None) -> None:
         """End the entries for which the cache has caught up by this change."""
@@ -478,6 +505,9 @@ class ClaimTracker:
                 awaited = self._entries[uid].awaited
                 if awaited is not None and self._cache.version_of(awaited) <= version:
                     self._end(uid)
+        for entry in list(self._entries.values()):
+            if entry.unclear and self._is_gone(entry):
+                self._release_unclear(entry)
 
     # --- inside ----------------------------------------------------------------------
 
