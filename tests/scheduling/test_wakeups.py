@@ -424,3 +424,22 @@ def test_inputs_survive() -> None:
     for old, new in events:
         wake_up(POD, change(old, new), KNOWN)
     assert pickle.dumps((POD, events)) == before
+
+
+def test_another_uid_is_another_object() -> None:
+    """An update that shows another object is a delete and an add, the more urgent of both."""
+
+    def earlier(obj: Any) -> Any:
+        return attrs.evolve(obj, metadata=attrs.evolve(obj.metadata, uid="earlier-uid"))
+
+    context, strange = make_context(pod=POD), make_context(pod=pod_using("gpu", name="strange"))
+    for new, expected in (
+        (FREE, (QUEUE, R.CLAIM_ADDED)),
+        (claim(name="other"), (SKIP, R.OTHER_CLAIM)),
+        (Node(ObjectMeta("n1", "", "n1-uid")), (QUEUE, R.NODE_CHANGED)),
+        (context, (AT_ONCE, R.REPORTED)),
+        (strange, (SKIP, R.GONE)),
+    ):
+        assert answer(POD, earlier(new), new, KNOWN) == expected
+    with pytest.raises(UnexpectedEventError):
+        wake_up(POD, change(Node(ObjectMeta("x", "", "1")), FREE), KNOWN)

@@ -34,7 +34,7 @@ from dra_core.scheduling.errors import UnexpectedEventError
 from dra_core.scheduling.in_flight import DevicesFreed, InFlight
 from dra_core.scheduling.wakeups_demand import Lookups, WakingKind
 from dra_core.scheduling.wakeups_slices import SliceChange
-from dra_core.scheduling.wakeups_verdict import WakeUp
+from dra_core.scheduling.wakeups_verdict import Queueing, WakeUp
 
 
 def pre_enqueue(pod: Pod, lookups: Lookups) -> Verdict:
@@ -119,6 +119,28 @@ def waker(event: CacheEvent[Any] | DevicesFreed, lookups: Lookups) -> Callable[[
         freed = event.claim
         return lambda pod: rules.devices_freed(pod, freed, lookups)
     old, new = event.old, event.new
+    changed = _rule_for(old, new, lookups)
+    if old is None or new is None or _uid(old) == _uid(new):
+        return changed
+    # Another UID is another object. An AssumeCache tells of both by itself, others may not.
+    gone, added = _rule_for(old, None, lookups), _rule_for(None, new, lookups)
+    return lambda pod: _most_urgent(gone(pod), added(pod))
+
+
+def _uid(obj: object) -> str:
+    uid: str = getattr(getattr(obj, "metadata", None), "uid", "")
+    return uid
+
+
+def _most_urgent(one: WakeUp, other: WakeUp) -> WakeUp:
+    return max(one, other, key=lambda answer: _URGENCY.index(answer.queueing))
+
+
+_URGENCY = (Queueing.SKIP, Queueing.QUEUE, Queueing.QUEUE_AT_ONCE)
+
+
+def _rule_for(old: object, new: object, lookups: Lookups) -> Callable[[Pod], WakeUp]:
+    """The rule for these objects. Raises ``UnexpectedEventError``."""
     for kind in lookups.kinds:
         if kind.concerns(old if new is None else new):
             return partial(_of_kind, kind, old, new, lookups)
