@@ -18,6 +18,7 @@ from dra_core.claims.binding import (
     RetryLater,
     RetryReason,
 )
+from dra_core.claims.reservation import has_consumer
 from dra_core.errors import PatchError
 from dra_core.scheduling.cycle import PodCycle, release_pod
 from dra_core.scheduling.cycle_claims import CycleSettings
@@ -786,6 +787,56 @@ def test_a_reservation_that_may_be_gone_is_made_again(site: Site, fault: Fault) 
     site.bound(POD)
     assert site.take_sent() == ["patch resourceclaims/status c"]
     assert [entry.uid for entry in site.stored("c").reserved_for] == ["pod-uid"]
+
+
+def test_a_reservation_that_is_shown_after_it_was_taken_off_is_made_again(site: Site) -> None:
+    """Neither reserving nor undoing it was answered, and the informer shows the first of
+    both only: the pod is not bound without a reservation."""
+    site.bound(pod("c", name="first"))
+    site.show()
+    cycle = site.reserved(POD)
+    site.line.source = script([Fault.LOST_ANSWER, *([Fault.UNAVAILABLE] * 9)])
+    site.drive(cycle, cycle.pre_bind(NOW))
+    site.line.source = script([Fault.LOST_ANSWER])
+    site.drive(cycle, cycle.unreserve())
+    claims = site.informers[0]
+    while not has_consumer(site.claims.get(key("c")), "pod-uid"):
+        assert claims.show(1)
+    assert not has_consumer(site.stored("c"), "pod-uid")
+    site.bound(POD)
+    assert has_consumer(site.stored("c"), "pod-uid")
+    site.take_sent()
+    # Now it is known, and nothing has to be sent again.
+    site.bound(POD)
+    assert site.take_sent() == []
+
+
+@pytest.mark.parametrize("status", [200, 403])
+def test_an_undone_reservation_without_a_copy_to_show_it(site: Site, status: int) -> None:
+    """The answer to unreserve says nothing about the claim: the copy at hand is no proof."""
+    cycle = site.bound(POD)
+    site.show()
+    request = cycle.unreserve()
+    assert request is not None
+    if status == 200:
+        site.server.send(request)
+    assert cycle.answered(status) is None
+    site.take_sent()
+    site.bound(POD)
+    assert site.take_sent() == ["patch resourceclaims/status c"]
+    assert has_consumer(site.stored("c"), "pod-uid")
+
+
+def test_what_is_in_doubt_of_a_claim_that_is_gone_is_forgotten(site: Site) -> None:
+    """There is nothing left to reserve."""
+    cycle = site.bound(POD)
+    site.line.source = script([Fault.LOST_REQUEST])
+    site.drive(cycle, cycle.unreserve())
+    assert site.tracker.doubts.has("uid-c", "pod-uid")
+    site.server.unseed("resourceclaims", "default", "c")
+    for informer in site.informers:
+        informer.list_anew()
+    assert not site.tracker.doubts.has("uid-c", "pod-uid")
 
 
 def test_a_claim_that_is_gone_needs_no_unreserve(site: Site) -> None:

@@ -116,6 +116,10 @@ def bind_claim(
         why = ImpossibleReason.OTHER_INCARNATION if replaced else ImpossibleReason.GONE
         held.maybe_written = False
         return _lost(held, Impossible(why))
+    pod_uid = around.pod.metadata.uid
+    if around.tracker.doubts.has(held.uid, pod_uid):
+        # Reserving again does no harm; to be bound without a reservation would.
+        newest = without_consumers(newest, [pod_uid])
     plan = held.kind.binding_plan(
         newest,
         held.allocation,
@@ -198,6 +202,7 @@ def _outcome(
     # or that another pod of the gang has written: nothing is in flight any more.
     held.claim, held.allocation, held.is_new = binding.claim, binding.claim.allocation, False
     held.maybe_written = False
+    around.tracker.doubts.end(held.uid, around.pod.metadata.uid)
     around.succeeded(held.uid, binding.claim)
     return None
 
@@ -222,20 +227,19 @@ def unreserve_claim(around: Surroundings, held: HeldClaim) -> Steps[None]:
     if request is None:
         return
     answer = yield request
-    key = str(claim.metadata.key)
-    if not is_done(request, answer):
-        causes = request.meaning(answer.status).causes
-        if Cause.MISSING not in causes:
-            around.trouble(TroubleKind.UNRESERVE, key, answer.status)
-        if Cause.MAY_HAVE_HAPPENED in causes:
-            # The copy at hand must not pass for a reservation any more: the next attempt
-            # would bind the pod without one. Reserving again does no harm.
-            around.assume(without_consumers(claim, [around.pod.metadata.uid]))
-        return
-    returned = around.read(held.kind.form, answer, key)
+    key, doubts, uid = str(claim.metadata.key), around.tracker.doubts, around.pod.metadata.uid
+    done = is_done(request, answer)
+    returned = around.read(held.kind.form, answer, key) if done else None
     if returned is not None:
+        doubts.end(held.uid, uid)
         held.claim = returned
         around.assume(returned)
+    elif Cause.MISSING not in request.meaning(answer.status).causes:
+        # What the cache shows must not pass for a reservation any more: the next attempt
+        # would bind the pod without one.
+        doubts.add(held.uid, uid)
+        if not done:
+            around.trouble(TroubleKind.UNRESERVE, key, answer.status)
 
 
 def newest_copy(around: Surroundings, held: HeldClaim) -> ResourceClaim | None:

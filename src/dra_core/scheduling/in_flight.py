@@ -41,6 +41,7 @@ from dra_core.api.objects import AllocationResult, ResourceClaim
 from dra_core.inventory.allocated import AllocatedState, Holding, holdings
 from dra_core.scheduling.assume_cache import AssumeCache
 from dra_core.scheduling.delivery import Handlers
+from dra_core.scheduling.doubts import Doubts
 from dra_core.scheduling.errors import (
     ClaimAllocatedError,
     ClaimInFlightError,
@@ -127,6 +128,7 @@ class ClaimTracker:
         self._created: dict[str, str] = {}
         # The cache has shown everything up to here that there still is.
         self._complete = ResourceVersion(0, "")
+        self._doubts = Doubts(cache.atomic())
         self._handlers: Handlers[DevicesFreed] = Handlers(
             cache.atomic(),
             lambda event, error: cache.handler_failed(event.claim.metadata.key, error),
@@ -139,6 +141,11 @@ class ClaimTracker:
     def cache(self) -> AssumeCache[ResourceClaim]:
         """The claims as the cache shows them, without what is in flight."""
         return self._cache
+
+    @property
+    def doubts(self) -> Doubts:
+        """Reservations that may be gone although the cache shows them."""
+        return self._doubts
 
     def allocated(self) -> AllocatedState:
         """Everything that is in use now, as a frozen value.
@@ -473,6 +480,8 @@ class ClaimTracker:
             self._resolve(old, new)
 
     def _note_existence(self, claim: ResourceClaim | None, exists: bool) -> None:
+        if claim is not None and not exists:
+            self._doubts.forget(claim.metadata.uid)
         entry = None if claim is None else self._entries.get(claim.metadata.uid)
         if entry is None or entry.gone is not exists:
             return
