@@ -5,7 +5,10 @@ import pytest
 
 from dra_core.api.wire import encode
 from dra_core.scheduling.cycle_release import PodRelease, release_pod
-from dra_core.scheduling.cycle_verdicts import TroubleKind
+from dra_core.scheduling.cycle_verdicts import Stopped, TroubleKind
+from dra_core.scheduling.in_flight import DevicesFreed
+from dra_core.scheduling.wakeups import wake_up
+from dra_core.scheduling.wakeups_demand import Lookups
 from dra_core.testing.faults import Fault, script
 from support import allocation_builders as build
 from support.cycle_site import NOW, Site, claim, pod
@@ -137,3 +140,33 @@ def test_the_rest_of_a_gang_goes_on(site: Site) -> None:
     assert entry.users == ("second-uid",)
     assert site.in_use() == ["a1"]
     del first
+
+
+def test_a_pod_that_goes_to_sleep_keeps_nobody_out(site: Site) -> None:
+    """Its next attempt ends at another claim, before it can find out about the one that it
+    has left in flight; others that need that one are woken once it is given back."""
+    both = pod("d", "c")
+    cycle = site.reserved(both)
+    site.line.source = script([None, None, None, *([Fault.LOST_REQUEST] * 9)])
+    site.drive(cycle, cycle.pre_bind(NOW))
+    site.drive(cycle, cycle.unreserve())
+    site.line.source = script(())
+    site.server.unseed("resourceclaims", "default", "d")
+    for informer in site.informers:
+        informer.list_anew()
+    again = site.cycle(both)
+    stopped = again.pre_enqueue()
+    assert isinstance(stopped, Stopped)
+    assert not stopped.retry
+    other = pod("c", name="other")
+    waits = site.cycle(other)
+    waits.pre_enqueue()
+    assert isinstance(waits.pre_filter(NOW), Stopped)
+    freed: list[DevicesFreed] = []
+    site.tracker.add_handler(freed.append)
+    release = release_pod(both, site.tracker, site.kinds())
+    while release.request is not None:
+        release.answered(*site.line.send(release.request))
+    [event] = freed
+    assert wake_up(other, event, Lookups(site.claims.find, pending=site.tracker.pending)).wakes
+    site.bound(other)

@@ -87,7 +87,11 @@ def release_pod(pod: Pod, tracker: ClaimTracker, kinds: Sequence[ClaimKind]) -> 
     """A pod is gone: find out what its attempts have written, and give back the rest.
 
     Call it when the pod was deleted, or is bound by somebody else, and no cycle of it is on
-    the way. ``kinds`` are those of its cycles. One request per claim that it left in flight,
-    mostly none at all.
+    the way. Also when it goes to sleep (``Stopped`` without ``retry``): a claim that is in the
+    way may have ended its last attempt before that could find out by itself, and what it has
+    left keeps others out meanwhile.
+
+    ``kinds`` are those of its cycles. One request per claim that it left in flight, mostly
+    none at all.
     """
     return PodRelease(pod, tracker, kinds)
