@@ -21,6 +21,8 @@ from dra_core.adapters.answers import NO_ANSWER, Answer, UnreadableAnswerError, 
         (200, b"", NO_ANSWER),
         (200, b'{"a": ', NO_ANSWER),
         (200, b"[1]", NO_ANSWER),
+        (200, b"[" * 200_000, NO_ANSWER),
+        (503, b'{"a":' * 200_000, Answer(503, None)),
     ],
 )
 def test_reading(status: int, content: bytes, answer: Answer) -> None:

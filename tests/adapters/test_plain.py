@@ -304,7 +304,11 @@ def test_yaml() -> None:
 
 
 json_values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
     lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
     max_leaves=6,
 )
@@ -325,6 +329,9 @@ def _clear(value: Any) -> None:
         for entry in value.values() if isinstance(value, dict) else value:
             _clear(entry)
         value.clear()
+
+
+WEST = timezone(timedelta(hours=-5))
 
 
 class Color(Enum):
@@ -361,6 +368,10 @@ def test_what_is_no_object(obj: Any) -> None:
         ({1}, "JSON has no set"),
         (Stranger(1), "JSON has no Stranger"),
         (datetime(2026, 1, 1), "is a time without a time zone"),
+        (datetime.max.replace(tzinfo=WEST), "is a time that UTC has no year for"),
+        (float("nan"), "JSON has no nan"),
+        (float("-inf"), "JSON has no -inf"),
+        ({1: "one"}, "has a member whose name is no text: 1"),
     ],
 )
 def test_what_json_does_not_have(value: Any, problem: str) -> None:
@@ -371,6 +382,14 @@ def test_what_json_does_not_have(value: Any, problem: str) -> None:
     error = raised.value
     assert (error.kind, error.name, error.path) == ("Pod", "b/a", "spec.list[1].x")
     assert error.problem == problem
+
+
+def test_what_contains_itself() -> None:
+    """As YAML can say it: an error, too."""
+    obj: Json = {"kind": "Pod", "metadata": {"name": "a"}}
+    obj["spec"] = obj
+    with pytest.raises(MalformedObjectError, match="nested too deep"):
+        to_plain(obj)
 
 
 def test_faults_in_typed_objects() -> None:

@@ -48,7 +48,7 @@ def read_answer(status: int, content: bytes, lost: Lost | None = None) -> Answer
     """
     try:
         body = json.loads(content)
-    except ValueError:
+    except (ValueError, RecursionError):  # no JSON, or nested deeper than anything of Kubernetes
         body = None
     if isinstance(body, dict):
         return Answer(status, body)

@@ -14,6 +14,7 @@ import re
 from collections.abc import Mapping
 from datetime import UTC, date, datetime
 from enum import Enum
+from math import isfinite
 from typing import Any
 
 from dra_core.api.wire_read import Fault, identify, printable
@@ -66,9 +67,11 @@ def to_plain(obj: Any) -> Json:
         raise MalformedObjectError("object", "", "", problem)
     missing = _type_of(obj)
     try:
-        plain: Json = {key: _at(key, value) for key, value in fields.items()}
+        plain = _members(fields)
     except Fault as fault:
         raise _malformed(fields, missing, fault) from None
+    except RecursionError:
+        raise _malformed(fields, missing, Fault("is nested too deep")) from None
     plain |= {key: value for key, value in missing.items() if not plain.get(key)}
     if not isinstance(obj, Mapping) and plain.get("kind") in _KINDS:
         plain["kind"] = _KINDS[plain["kind"]]
@@ -93,6 +96,8 @@ def _at(piece: str, value: Any) -> Any:
 def _plain(value: Any) -> Any:
     if isinstance(value, Enum):
         value = value.value
+    if isinstance(value, float) and not isfinite(value):
+        raise Fault(f"JSON has no {value}")
     if value is None or isinstance(value, str | bool | int | float):
         return value
     if isinstance(value, list | tuple):
@@ -104,6 +109,13 @@ def _plain(value: Any) -> Any:
     fields = _fields(value)
     if fields is None:
         raise Fault(f"JSON has no {_type_name(value)}")
+    return _members(fields)
+
+
+def _members(fields: Mapping[Any, Any]) -> Json:
+    for key in fields:
+        if not isinstance(key, str):
+            raise Fault(f"has a member whose name is no text: {printable(str(key))}")
     return {key: _at(key, entry) for key, entry in fields.items()}
 
 
@@ -111,7 +123,10 @@ def _time(moment: datetime) -> str:
     """As the API server writes ``metav1.Time``; ``MicroTime`` where there is a fraction."""
     if moment.tzinfo is None:
         raise Fault("is a time without a time zone")
-    utc = moment.astimezone(UTC).replace(tzinfo=None)
+    try:
+        utc = moment.astimezone(UTC).replace(tzinfo=None)
+    except OverflowError:
+        raise Fault("is a time that UTC has no year for") from None
     return utc.isoformat(timespec="microseconds" if utc.microsecond else "seconds") + "Z"
 
 
