@@ -70,7 +70,7 @@ LUCK = st.integers(0, 23)
 COMMON = (
     *("create",) * 3, *("show",) * 5, *("start",) * 5, *("step",) * 7, *("finish",) * 2,
     *("drive",) * 4, "control", "crash", *("turn_node",) * 2, "change_node", "delete_pod",
-    "replace_claim", "delete_context", "change_mind", "restart",
+    "replace_claim", "delete_context", "change_mind", "restart", *("negotiate",) * 2,
 )  # fmt: skip
 """What happens, as often as it is listed."""
 TURNS = st.tuples(st.sampled_from(COMMON), WHICH, LUCK)
@@ -155,6 +155,20 @@ def bad_luck(request: ApiRequest, luck: int) -> list[Fault]:
         # Reading what came of it fails, too.
         return [Fault.LOST_ANSWER if luck % 2 else Fault.LOST_REQUEST] * (1 + luck % 3)
     return [tuple(Fault)[luck % len(Fault)]]
+
+
+def contended(request: ApiRequest) -> Fault | None:
+    """A driver is always quicker than a scheduler that wants to change a negotiation."""
+    about = request.target.resource == "podschedulingcontexts"
+    return Fault.CONTENTION if about and request.verb is Verb.UPDATE else None
+
+
+def unknown(request: ApiRequest) -> Fault | None:
+    """What becomes of an allocation, whether it is written or not, is not to be found out."""
+    where = request.target.full_resource
+    if where == "resourceclaims/status" and request.verb is Verb.PATCH:
+        return Fault.LOST_ANSWER if len(request.target.name) % 2 else Fault.LOST_REQUEST
+    return Fault.LOST_REQUEST if where == "resourceclaims" and request.verb is Verb.GET else None
 
 
 class Cluster(RuleBasedStateMachine):
@@ -299,11 +313,26 @@ class Cluster(RuleBasedStateMachine):
             for _ in range(1 + which % 3):
                 host.step(which // 2)
 
-    def finish(self, which: int, _luck: int) -> None:
-        """All attempts of a scheduler come to their end, without bad luck."""
-        self.line.source = script(())
+    def negotiate(self, which: int, luck: int) -> None:
+        """A driver says all that it has to say, and a scheduler makes the best of it."""
+        host = self.hosts[which % 2]
+        while self.driver.step(which):
+            pass
+        for informer in range(len(host.informers)):
+            host.show(informer)
+        host.tick()
+        while host.start():
+            pass
+        self.finish(which, luck)
+
+    def finish(self, which: int, luck: int) -> None:
+        """All attempts of a scheduler come to their end, with the same luck for each."""
+        self.line.source = (contended, unknown, script(()))[luck % 3]
         while self.hosts[which % 2].step(0):
             pass
+        if luck % 3 == 1:
+            self.turn_node(which, 0)
+        self.line.source = script(())
 
     def crash(self, which: int, luck: int) -> None:
         """A scheduler dies: best with a change in mind that it has recorded and not published."""
@@ -392,6 +421,7 @@ class Cluster(RuleBasedStateMachine):
                 happened = True
             while self.driver.step(number):
                 happened = True
+            self.check()
             for host in chance.sample(self.hosts, len(self.hosts)):
                 host.shuffle(chance)
                 self.wake_orphans(host)

@@ -20,8 +20,9 @@ from dra_core.api.scheduling_context import PodSchedulingContext
 from dra_core.api.wire import decode_node, decode_pod, encode
 from dra_core.scheduling.assume_cache import AssumeCache, CacheEvent
 from dra_core.scheduling.context import ContextRecord
-from dra_core.scheduling.cycle import PodCycle, release_pod
+from dra_core.scheduling.cycle import PodCycle
 from dra_core.scheduling.cycle_nodes import ExtendedResources
+from dra_core.scheduling.cycle_release import release_pod
 from dra_core.scheduling.cycle_table import CycleState
 from dra_core.scheduling.cycle_verdicts import NodeFits, Stopped
 from dra_core.scheduling.errors import (
@@ -83,6 +84,8 @@ class Host:
         self.running: list[Running] = []
         self.waiting: list[Running] = []
         self.records: dict[str, ContextRecord] = {}
+        self.gone: dict[str, Pod] = {}
+        """Pods that do not try again, and may have left something in flight."""
         self.looked: dict[str, datetime] = {}
         """When an attempt last looked at the cluster, by the pod's UID."""
         site, server = self.site, self.line.server
@@ -143,7 +146,7 @@ class Host:
                 queue.pop(uid, None)
             attempts = (*self.running, *self.waiting)
             if event.new is None and not any(one.pod.metadata.uid == uid for one in attempts):
-                release_pod(self.site.tracker, uid)
+                self.gone[uid] = pod
                 self.records.pop(uid, None)
         elif event.old is None:
             self.active[uid] = pod
@@ -200,6 +203,7 @@ class Host:
 
     def start(self) -> bool:
         """Begin the next attempt: everything up to its first request. Whether there was one."""
+        self.give_back()
         if not self.active:
             return False
         uid = next(iter(self.active))
@@ -226,7 +230,7 @@ class Host:
         if cycle.state is CycleState.ADMITTED:
             cycle.pre_filter(self.now)
         if cycle.state is CycleState.OVER:
-            self._end(pod, cycle, woken=False)
+            self._end(pod, cycle)
             return cycle
         for node in self.nodes:
             cycle.filter(node)
@@ -281,6 +285,20 @@ class Host:
                 self.running.append(one)
         return len(self.waiting) < len(waiting)
 
+    def give_back(self) -> bool:
+        """Find out what pods in ``gone`` have written; whether that is known of one by now."""
+        before = len(self.gone)
+        busy = {one.pod.metadata.uid for one in (*self.running, *self.waiting)}
+        for uid, pod in list(self.gone.items()):
+            if uid in busy:
+                continue
+            release = release_pod(pod, self.site.tracker, self.site.kinds())
+            while release.request is not None:
+                release.answered(*self.line.send(release.request))
+            if not release.left:
+                del self.gone[uid]
+        return len(self.gone) < before
+
     def _bound(self, one: Running, status: int | None, body: Any) -> bool:
         """An answer to the binding, or to the look whether it happened; False: look again."""
         if one.phase == "bind" and status == 201:
@@ -314,26 +332,27 @@ class Host:
                 self.waiting.append(one)
                 return False
             else:
-                self._end(one.pod, cycle, one.woken)
+                self._end(one.pod, cycle, one)
                 return False
         one.request = request
         return True
 
-    def _end(self, pod: Pod, cycle: PodCycle, woken: bool) -> None:
+    def _end(self, pod: Pod, cycle: PodCycle, one: Running | None = None) -> None:
         uid = pod.metadata.uid
         if cycle.context is not None:
             self.records[uid] = cycle.context
+            # This may be an event for the pod, like any that came during the attempt.
             self._assume(cycle.context.known)
         verdict = cycle.verdict
         known = next((p for p in self.pods.list() if p.metadata.uid == uid), None)
-        if known is None:
-            release_pod(self.site.tracker, uid)
-        elif cycle.state is CycleState.BOUND or known.node_name:
-            return
-        elif woken or (isinstance(verdict, Stopped) and verdict.retry):
+        if known is None or cycle.state is CycleState.BOUND or known.node_name:
+            self.gone[uid] = pod
+        elif (one is not None and one.woken) or (isinstance(verdict, Stopped) and verdict.retry):
             self.backoff[uid] = known
         elif isinstance(verdict, Stopped):
             self.sleeping[uid] = known
+            # Others may wait for what this one has left, while it waits for something else.
+            self.gone[uid] = known
         else:
             self.backoff[uid] = known  # the binding failed
 
@@ -353,6 +372,7 @@ class Host:
             happened |= self.show(which) > 0
         happened |= bool(self.backoff)
         self.tick()
+        happened |= self.give_back()
         happened |= self.look_again()
         while self.start():
             happened = True
