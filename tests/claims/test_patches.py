@@ -473,6 +473,14 @@ def test_whole_objects_are_written_in_the_version_they_were_read_in() -> None:
     assert patches.deallocate(claim, version="v1beta1").target.version == "v1beta1"
 
 
+@pytest.mark.parametrize("odd", [True, 1, {"v": 1}, ["v1"]])
+def test_an_api_version_that_is_no_text_is_another_version(odd: object) -> None:
+    """An answer is read as the version that was asked for, whatever it says that it is."""
+    claim = decode_resource_claim(claim_json("v1") | {"apiVersion": odd}, "v1")
+    with pytest.raises(ReadInOtherVersionError):
+        patches.deallocate(claim)
+
+
 def test_whole_objects_made_in_python() -> None:
     """A claim without JSON is written from its fields."""
     claim = attrs.evolve(make_claim(finalizers=(FINALIZER,)), allocation=ALLOCATION)

@@ -62,6 +62,6 @@ def template_spec(template: ResourceClaimTemplate, version: str) -> Json:
 
 
 def _check_version(kind: str, name: str, raw: Mapping[str, Any] | None, version: str) -> None:
-    read_in = split_api_version((raw or {}).get("apiVersion") or "")[1]
+    read_in = split_api_version(str((raw or {}).get("apiVersion") or ""))[1]
     if read_in not in ("", version):
         raise ReadInOtherVersionError(kind, name, read_in, version)
