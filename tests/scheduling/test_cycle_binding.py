@@ -20,7 +20,7 @@ from dra_core.claims.binding import (
 )
 from dra_core.claims.reservation import has_consumer
 from dra_core.errors import PatchError
-from dra_core.scheduling.cycle import PodCycle, release_pod
+from dra_core.scheduling.cycle import PodCycle
 from dra_core.scheduling.cycle_claims import CycleSettings
 from dra_core.scheduling.cycle_kinds import ClaimForm
 from dra_core.scheduling.cycle_structured import StructuredClaims
@@ -395,16 +395,6 @@ def test_the_cache_tells_what_became_of_an_unclear_write(site: Site) -> None:
     assert site.tracker.in_flight() == ()
     assert fitting(cycle) == ["node-1"]
     assert site.in_use() == ["a1"]
-
-
-def test_the_pod_is_deleted_after_an_unclear_write(site: Site) -> None:
-    """Nobody goes on with what it left in flight: the host gives it back."""
-    unclear(site, happened=False)
-    release_pod(site.tracker, "other-uid")
-    assert site.in_use() == ["a1"]
-    release_pod(site.tracker, "pod-uid")
-    assert site.in_use() == []
-    assert site.tracker.in_flight() == ()
 
 
 @pytest.mark.parametrize("happened", [True, False])

@@ -360,16 +360,6 @@ class PodCycle:
         self._conclude(event, first if stopped else broken)
 
 
-def release_pod(tracker: ClaimTracker, pod_uid: str) -> None:
-    """A pod is gone: give back what its attempts have left in flight.
-
-    Call it when a pod was deleted, or is bound by somebody else: an attempt that does not
-    know whether a write happened leaves its devices taken for the next one.
-    """
-    for entry in tracker.in_flight():
-        tracker.release(entry.uid, pod_uid)
-
-
 def _is_of_driver(one: HeldClaim) -> bool:
     """Whether a driver has to allocate the claim, or has done so."""
     if one.pending:
