@@ -334,16 +334,18 @@ class Cluster(RuleBasedStateMachine):
             self.turn_node(which, 0)
         self.line.source = script(())
 
-    def crash(self, which: int, luck: int) -> None:
-        """A scheduler dies: best with a change in mind that it has recorded and not published."""
-        about = "resourceclaims" if luck % 2 else "podschedulingcontexts"
-        for host in self.hosts:
-            if any(one.request.target.resource == about for one in host.running):
-                event(f"crash before a write of {about}")
-                host.restart()
-                return
-        if which == 0:
-            self.hosts[luck % 2].restart()
+    def crash(self, which: int, _luck: int) -> None:
+        """A scheduler dies, with changes in mind that it has recorded and not published."""
+        host = self.hosts[which % 2]
+        if not host.running:
+            for informer in range(len(host.informers)):
+                host.show(informer)
+            host.tick()
+            while host.start() and which < 6:
+                pass
+        for about in sorted({one.request.target.resource for one in host.running}):
+            event(f"a scheduler dies before a request about {about}")
+        host.restart()
 
     def restart(self, which: int, _luck: int) -> None:
         """The API server forgets what it told watchers."""
