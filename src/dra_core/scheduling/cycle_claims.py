@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 import attrs
 
-from dra_core.api.core import Node, Pod, PodGroup
+from dra_core.api.core import Node, Pod, PodGroup, PodResourceClaim
 from dra_core.api.objects import AllocationResult, ResourceClaim, ResourceClaimConsumerReference
 from dra_core.claims.names import ResolvedClaim
 from dra_core.claims.reservation import consumer_reference
@@ -169,6 +169,7 @@ class ClaimGathering:
             verdict = before_filtering(self.pod, self.lookups)
             if isinstance(verdict, Stopped):
                 return _named(verdict)
+            named = {entry.name: entry for entry in reversed(self.pod.resource_claims)}
             for answer in self.lookups.claims_of(self.pod).answers:
                 if not isinstance(answer, ResolvedClaim):
                     continue
@@ -176,18 +177,19 @@ class ClaimGathering:
                 if uid in held:
                     held[uid].entries += (answer.pod_claim,)
                     continue
-                found = self._hold(answer, now)
+                found = self._hold(answer, named[answer.pod_claim], now)
                 if isinstance(found, Stopped):
                     return attrs.evolve(found, pod_claim=answer.pod_claim)
                 held[uid] = found
         return list(held.values())
 
-    def _hold(self, answer: ResolvedClaim, now: datetime) -> HeldClaim | Stopped:
+    def _hold(
+        self, answer: ResolvedClaim, entry: PodResourceClaim, now: datetime
+    ) -> HeldClaim | Stopped:
         claim = answer.claim
         kind = kind_of(claim, self.kinds)
         if kind is None:
             return Stopped(StopReason.UNKNOWN_KIND)
-        entry = next(e for e in self.pod.resource_claims if e.name == answer.pod_claim)
         consumer = consumer_reference(self.pod, entry, self.group)
         held = HeldClaim((answer.pod_claim,), kind, claim, consumer, claim.allocation)
         try:

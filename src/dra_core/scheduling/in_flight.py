@@ -25,7 +25,8 @@ An entry ends in one of these ways:
 * its write succeeded, but the cache cannot take the answer yet: it *awaits* the cache,
   until that shows the object, or another of the same name, as new, or shows that it is
   gone;
-* its last user released it, its session was aborted, or it was removed by force.
+* its last user released it, its session was aborted, or it was removed by force;
+* its claim is gone, and no user is left but pods whose attempts are over.
 
 Unless the allocation is stored by then, this is an event: its devices became free. So it
 is if the claim is stored with other devices, which another scheduler has picked.
