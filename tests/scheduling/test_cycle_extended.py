@@ -440,3 +440,21 @@ def test_a_special_claim_of_which_neither_write_nor_removal_was_clear(site: Site
     site.show()
     assert site.tracker.in_flight() == ()
     assert fitting(site.filtered(POD)) == ["node-1", "node-2"]
+
+
+def test_what_an_earlier_attempt_recorded_is_taken_back(site: Site) -> None:
+    """The next node serves the resource by its device plugin: the kubelet is not told of a
+    claim that is removed. Until that is said, the pod is not bound."""
+    cycle = site.bound(POD, "node-1")
+    site.drive(cycle, cycle.unreserve())
+    site.show()
+    with_amount(site, "node-2", gpu=4)
+    assert site.stored_pod().extended_resource_claim_status is not None
+    for fault, state in ((Fault.UNAVAILABLE, CycleState.BROKEN), (None, CycleState.BINDABLE)):
+        site.line.source = script([fault])
+        again = site.reserved(site.stored_pod(), "node-2")
+        site.take_sent()
+        site.drive(again, again.pre_bind(NOW))
+        assert is_in(again, state)
+        assert site.take_sent() == ["patch pods/status pod"]
+    assert site.stored_pod().extended_resource_claim_status is None

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 import attrs
 
 from dra_core.api.objects import ResourceClaim
+from dra_core.api.request import ApiRequest
 from dra_core.claims.binding import RetryLater, RetryReason, same_allocation
 from dra_core.claims.deallocation import Deallocation, choose_deallocation
 from dra_core.claims.reservation import has_consumer, pod_reference
@@ -49,7 +50,7 @@ from dra_core.scheduling.cycle_verdicts import (
     stop_for_nodes,
 )
 from dra_core.scheduling.errors import ClaimInFlightError, InFlightError
-from dra_core.scheduling.extended_claim import create_claim, record_in_pod
+from dra_core.scheduling.extended_claim import create_claim, record_in_pod, take_back_in_pod
 
 
 @attrs.define(eq=False)
@@ -152,6 +153,11 @@ class CycleSteps:
             stopped = yield from self._bind_special(self.made, fits, timestamp)
             if stopped is not None:
                 return stopped
+        elif self.around.pod.extended_resource_claim_status is not None:
+            # Of an earlier attempt: the kubelet would look for a claim that is removed.
+            stopped = yield from self._record(take_back_in_pod(self.around.pod))
+            if stopped is not None:
+                return stopped
         return self.readiness(now)
 
     def _negotiate(self) -> Steps[Verdict]:
@@ -192,7 +198,9 @@ class CycleSteps:
         stopped = yield from bind_claim(self.around, made, fits.node, timestamp)
         if stopped is not None:
             return stopped
-        request = record_in_pod(self.around.pod, made.claim, fits.mappings)
+        return (yield from self._record(record_in_pod(self.around.pod, made.claim, fits.mappings)))
+
+    def _record(self, request: ApiRequest) -> Steps[Stopped | None]:
         answer = yield request
         if not is_done(request, answer):
             return Stopped(StopReason.NOT_RECORDED, retry=True, cause=answer.status)

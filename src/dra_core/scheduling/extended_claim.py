@@ -220,6 +220,18 @@ def record_in_pod(
             for mapping in mappings
         ],
     }
+    return _set_status(pod, status)
+
+
+def take_back_in_pod(pod: Pod) -> ApiRequest:
+    """Tell the kubelet that no claim serves the pod's resources, after an attempt that had one.
+
+    Refused by the API server if the pod was replaced meanwhile.
+    """
+    return _set_status(pod, None)
+
+
+def _set_status(pod: Pod, status: dict[str, Any] | None) -> ApiRequest:
     body = {
         "metadata": {"uid": pod.metadata.uid},
         "status": {"extendedResourceClaimStatus": status},
