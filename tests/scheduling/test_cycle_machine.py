@@ -22,7 +22,6 @@ changes nothing.
 
 from collections.abc import Sequence
 from random import Random
-from typing import Any
 
 import attrs
 from hypothesis import event
@@ -31,13 +30,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from dra_core.api.core import (
     Node,
-    NodeSelector,
-    NodeSelectorRequirement,
-    NodeSelectorTerm,
     ObjectMeta,
     Pod,
 )
-from dra_core.api.objects import FINALIZER, ResourceSlice
 from dra_core.api.request import APPLY, ApiRequest, Verb
 from dra_core.api.wire import decode_pod, encode
 from dra_core.scheduling.cycle_table import CycleState
@@ -46,103 +41,31 @@ from dra_core.testing.claim_controller import ClaimController, garbage
 from dra_core.testing.faults import Fault, FaultyServer, script
 from dra_core.values.quantity import Quantity
 from examples.support.invariants import Invariants
-from support import allocation_builders as build
 from support.classic_driver import (
     CLAIMS,
     CONTEXTS,
-    CONTROLLER,
-    PROTECTION,
     VERSION,
     ClassicDriver,
-    allocated_for,
 )
 from support.cycle_host import NODES, PODS, Host, Running, store_node
-from support.cycle_site import NAMESPACE, claim, pod
+from support.cycle_site import NAMESPACE, pod
+from support.cycle_world import BY_CLASS, CLASSES, MENU, NAMES, UNSUITABLE, ZONES, made, supply
 from support.lost_wakeups import reason_to_try
 from support.machines import machine_settings
 from support.negotiation_rules import NegotiationRules
 from support.pods import GPU, container
-
-Json = dict[str, Any]
 
 WHICH = st.integers(0, 7)
 LUCK = st.integers(0, 23)
 COMMON = (
     *("create",) * 3, *("show",) * 5, *("start",) * 5, *("step",) * 7, *("finish",) * 2,
     *("drive",) * 4, "control", "crash", *("turn_node",) * 2, "change_node", "delete_pod",
-    "replace_claim", "delete_context", "change_mind", "restart", *("negotiate",) * 2,
+    "replace_claim", "delete_context", *("change_mind",) * 2, "restart", *("negotiate",) * 2,
 )  # fmt: skip
 """What happens, as often as it is listed."""
 TURNS = st.tuples(st.sampled_from(COMMON), WHICH, LUCK)
 
-ZONE = "example.com/zone"
-ZONES: tuple[dict[str, str], ...] = ({ZONE: "east"}, {ZONE: "west"}, {})
-NAMES = ("n0", "n1", "n2")
-CLASSES = (
-    attrs.evolve(
-        build.device_class("class-a", 'device.driver == "driver-a"'), extended_resource_name=GPU
-    ),
-    build.device_class("class-b", 'device.driver == "driver-b"'),
-    build.device_class("class-x", 'device.driver == "driver-x"'),
-)
-BY_CLASS: dict[str, str] = {
-    "a0": "class-a", "a1": "class-a", "a2": "class-a", "b0": "class-b", "b1": "class-b",
-    "x": "class-x", "c0": "", "c1": "", "c2": "",
-}  # fmt: skip
-"""Claims by class; "": a driver allocates it. Claims x and c1 are used by both schedulers."""
-MENU: tuple[tuple[int, str, tuple[str, ...]], ...] = (
-    (0, "p0", ("a0",)),
-    (0, "p1", ("a1", "x")),
-    (0, "p2", ("a0", "a2")),
-    (0, "p3", ("c0", "a1")),
-    (0, "p4", ()),
-    (0, "p5", ("c0", "c1")),
-    (1, "q0", ("b0", "x")),
-    (1, "q1", ("b1", "c2")),
-    (1, "q2", ("c1", "c2")),
-    (1, "q3", ("b0", "b1", "c1")),
-)
-"""Pods: whose they are, and which claims they use. Without claims: an extended resource."""
-UNSUITABLE = {"c0": frozenset({"n0"}), "c1": frozenset({"n1"}), "c2": frozenset({"n0", "n1"})}
-"""Where the driver cannot allocate at first; told only in reports."""
 PLACES = st.sampled_from((None, None, *NAMES))
-
-
-def supply() -> list[ResourceSlice]:
-    """One device of each driver on each node, of the shared one on two; one where it is east."""
-    east = NodeSelectorRequirement(ZONE, "In", ("east",))
-    selector = NodeSelector((NodeSelectorTerm((east,)),))
-    somewhere = build.pool_slice(
-        "driver-a-east", build.device("east"), pool="east", node="", node_selector=selector
-    )
-    return [somewhere] + [
-        build.pool_slice(
-            f"{driver}-{node}", build.device(node), driver=driver, pool=node, node=node
-        )
-        for driver in ("driver-a", "driver-b", "driver-x")
-        for node in NAMES
-        if (driver, node) != ("driver-x", "n2")
-    ]
-
-
-def made(name: str, place: str | None = None) -> Json:
-    """A claim that nobody has allocated yet, or that is allocated for a node."""
-    of = BY_CLASS[name]
-    controller = "" if of else CONTROLLER
-    obj = encode(
-        claim(name, build.exactly("r", of=of or "class-a"), controller=controller), VERSION
-    )
-    del obj["metadata"]["uid"]
-    if place is not None and (of, place) != ("class-x", "n2"):
-        allocation = allocated_for(place)
-        if of:
-            del allocation["controller"]
-            driver = of.replace("class", "driver")
-            got = {"request": "r", "driver": driver, "pool": place, "device": place}
-            allocation["devices"] = {"results": [got]}
-        obj["status"] = {"allocation": allocation}
-        obj["metadata"]["finalizers"] = [FINALIZER if of else PROTECTION]
-    return obj
 
 
 def bad_luck(request: ApiRequest, luck: int) -> list[Fault]:
@@ -227,13 +150,30 @@ class Cluster(RuleBasedStateMachine):
         self.server.send(attrs.evolve(CLAIMS, name=name).delete())
         self.server.send(CLAIMS.create(made(name)))
 
-    def delete_context(self, which: int, _luck: int) -> None:
-        """Somebody deletes a negotiation. That wakes nobody: schedulers do it all the time."""
-        found = self.server.objects("podschedulingcontexts")
-        if found:
-            meta = found[which % len(found)]["metadata"]
-            self.server.send(attrs.evolve(CONTEXTS, name=meta["name"]).delete())
-            self.orphans |= {owner["uid"] for owner in meta["ownerReferences"]}
+    def delete_context(self, which: int, luck: int) -> None:
+        """Somebody deletes a negotiation. That wakes nobody: schedulers do it all the time.
+
+        Best between a conflict and what a scheduler does about it.
+        """
+        host = self.hosts[which % 2]
+        if luck < 16 and not host.running:
+            self.begin_all(host)
+        names = [obj["metadata"]["name"] for obj in self.server.objects("podschedulingcontexts")]
+        for index, one in enumerate(host.running):
+            if one.request.verb is Verb.UPDATE and one.request.target.name in names:
+                self.line.source = contended
+                host.step(index)
+                names = [one.request.target.name]
+                break
+        if names:
+            self.delete_context_named(names[which % len(names)])
+
+    def delete_context_named(self, name: str) -> None:
+        """Somebody deletes the negotiation for a pod."""
+        obj = self.server.find("podschedulingcontexts", NAMESPACE, name)
+        if obj is not None:
+            self.server.send(attrs.evolve(CONTEXTS, name=name).delete())
+            self.orphans |= {owner["uid"] for owner in obj["metadata"]["ownerReferences"]}
 
     def turn_node(self, which: int, luck: int) -> None:
         """A node goes or comes back: one that a write is under way for, or any. One stays."""
@@ -315,15 +255,18 @@ class Cluster(RuleBasedStateMachine):
 
     def negotiate(self, which: int, luck: int) -> None:
         """A driver says all that it has to say, and a scheduler makes the best of it."""
-        host = self.hosts[which % 2]
         while self.driver.step(which):
             pass
+        self.begin_all(self.hosts[which % 2])
+        self.finish(which, luck)
+
+    def begin_all(self, host: Host) -> None:
+        """A scheduler catches up, and begins all attempts that there are."""
         for informer in range(len(host.informers)):
             host.show(informer)
         host.tick()
         while host.start():
             pass
-        self.finish(which, luck)
 
     def finish(self, which: int, luck: int) -> None:
         """All attempts of a scheduler come to their end, with the same luck for each."""
@@ -338,11 +281,7 @@ class Cluster(RuleBasedStateMachine):
         """A scheduler dies, with changes in mind that it has recorded and not published."""
         host = self.hosts[which % 2]
         if not host.running:
-            for informer in range(len(host.informers)):
-                host.show(informer)
-            host.tick()
-            while host.start() and which < 6:
-                pass
+            self.begin_all(host)
         for about in sorted({one.request.target.resource for one in host.running}):
             event(f"a scheduler dies before a request about {about}")
         host.restart()
