@@ -216,7 +216,9 @@ class MiniScheduler:
         """Do what comes next until the pod is bound, or has to wait for something."""
         cycle = work.cycle
         if cycle is None or (work.gone and cycle.state is CycleState.WAITING):
-            return self._give_back(work)
+            if not self._gives_back(work):
+                self.queue.put_back(work, PAUSE, PAUSE)
+            return None
         if cycle.state is CycleState.WAITING:
             cycle.look_again(datetime.now(UTC))
         while cycle.state not in (CycleState.WAITING, CycleState.BOUND, CycleState.OVER):
@@ -272,18 +274,19 @@ class MiniScheduler:
                 self.contexts.assume(work.record.known)
         # A pod that passed everything, and is not bound: the binding has failed.
         retry = not isinstance(cycle.verdict, Stopped) or cycle.verdict.retry
+        # Asleep, it must not keep others out with what it does not know.
+        retry = retry or not self._gives_back(work)
         return self.queue.failed(work, retry=retry)
 
-    def _give_back(self, work: Work) -> None:
-        """A pod is gone: what its attempts left in flight is free, unless it was written.
+    def _gives_back(self, work: Work) -> bool:
+        """What the pod's attempts left in flight is free, unless it was written.
 
-        What was written is reserved for the pod, which is the claim controller's business.
+        What was written for a pod that is gone is the claim controller's business.
         """
         release = release_pod(work.pod, self.tracker, self._kinds)
         while release.request is not None:
             release.answered(*self._send(release.request))
-        if release.left:
-            self.queue.put_back(work, PAUSE, PAUSE)
+        return not release.left
 
     def _send(self, request: ApiRequest) -> tuple[int | None, Any]:
         try:

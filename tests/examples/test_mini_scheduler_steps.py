@@ -292,6 +292,39 @@ def test_what_a_gone_pod_has_not_written_is_free(stage: Stage) -> None:
     assert len(stage.scheduler.tracker.allocated().devices) == 0
 
 
+@pytest.mark.parametrize("happened", [True, False])
+def test_a_pod_that_sleeps_keeps_nothing_that_is_not_known(stage: Stage, happened: bool) -> None:
+    """Another of its claims is gone, so that it does not come to find out: the scheduler does
+    before the pod sleeps, because nothing may wake it for long."""
+    second = {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceClaim",
+        "metadata": {"name": "second", "namespace": NAMESPACE},
+        "spec": {"devices": {}},
+    }
+    assert stage.server.send(CLAIMS.create(second)).status == 201
+    body = demo_cluster.pod(GPU_POD, NAME)
+    body["spec"]["resourceClaims"].append({"name": "second", "resourceClaimName": "second"})
+    assert stage.server.send(PODS.create(body)).status == 201
+    stage.controller.settle()
+    stage.show()
+    stage.fail((WRITE, Fault.LOST_ANSWER if happened else Fault.LOST_REQUEST), *UNREADABLE)
+    work, tracker = stage.take(), stage.scheduler.tracker
+    assert stage.attempt(work) is CycleState.OVER
+    assert len(tracker.in_flight()) == 1
+    assert stage.server.send(attrs.evolve(CLAIMS, name="second").delete()).status == 200
+    stage.show()
+    assert stage.take() is work
+    assert stage.attempt(work) is CycleState.OVER  # still unreadable: it has to come again
+    assert len(tracker.in_flight()) == 1
+    stage.fail()
+    assert stage.take() is work
+    assert stage.attempt(work) is CycleState.OVER
+    assert tracker.in_flight() == ()
+    assert len(tracker.allocated().devices) == (1 if happened else 0)
+    assert stage.errors == []
+
+
 def test_a_pod_that_fits_nowhere_sleeps_until_devices_are_free(stage: Stage) -> None:
     """The reason of the attempt decides: it is not tried before something has changed."""
     first, second = stage.create_pod(GPU_POD), stage.create_pod(GPU_POD + 1)
