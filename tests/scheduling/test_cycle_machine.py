@@ -28,11 +28,7 @@ from hypothesis import event
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from dra_core.api.core import (
-    Node,
-    ObjectMeta,
-    Pod,
-)
+from dra_core.api.core import Node, ObjectMeta, Pod
 from dra_core.api.request import APPLY, ApiRequest, Verb
 from dra_core.api.wire import decode_pod, encode
 from dra_core.scheduling.cycle_table import CycleState
@@ -41,12 +37,7 @@ from dra_core.testing.claim_controller import ClaimController, garbage
 from dra_core.testing.faults import Fault, FaultyServer, script
 from dra_core.values.quantity import Quantity
 from examples.support.invariants import Invariants
-from support.classic_driver import (
-    CLAIMS,
-    CONTEXTS,
-    VERSION,
-    ClassicDriver,
-)
+from support.classic_driver import CLAIMS, CONTEXTS, VERSION, ClassicDriver
 from support.cycle_host import NODES, PODS, Host, Running, store_node
 from support.cycle_site import NAMESPACE, pod
 from support.cycle_world import BY_CLASS, CLASSES, MENU, NAMES, UNSUITABLE, ZONES, made, supply
@@ -205,9 +196,16 @@ class Cluster(RuleBasedStateMachine):
         )
 
     def change_mind(self, which: int, luck: int) -> None:
-        """The driver can allocate a claim on a node where it could not, or the other way round."""
-        name = tuple(UNSUITABLE)[luck % len(UNSUITABLE)]
+        """The driver can allocate a claim on a node where it could not, or the other way round.
+
+        At once it says so, to a scheduler that has heard all that it has said before.
+        """
+        if luck < 12:
+            self.negotiate(which, 2)
+        name = ("c0", "c1", "c2", "c2")[luck % 4]
         self.driver.unsuitable[name] ^= {NAMES[which % len(NAMES)]}
+        if luck < 12:
+            self.negotiate(which, 2)
 
     def drive(self, which: int, _luck: int) -> None:
         """The driver does something."""
@@ -340,10 +338,11 @@ class Cluster(RuleBasedStateMachine):
         return user.metadata.uid in self.orphans and context is None
 
     def wake_orphans(self, host: Host) -> None:
-        """A scheduler tries those again that have slept for some minutes."""
+        """A scheduler tries those again that have slept for some minutes, from the beginning."""
         for uid, sleeper in list(host.sleeping.items()):
             if self.is_orphan(sleeper):
                 self.orphans.discard(uid)
+                host.records.pop(uid, None)
                 host.backoff[uid] = host.sleeping.pop(uid)
 
     def teardown(self) -> None:

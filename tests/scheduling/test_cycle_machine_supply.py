@@ -103,7 +103,8 @@ class Supply(RuleBasedStateMachine):
             store_node(self.server, Node(ObjectMeta(name)))
         for number in range(len(DRIVERS)):
             self.store(device_class(number))
-            self.store(supply(number, "n0", 1, "pw"))
+            for place, devices in (("n0", "w"), ("east", "p"), ("bare", "p")):
+                self.store(supply(number, place, 1, devices))
             self.create_claims(number)
         for number in range(2):
             spec = encode(claim("t", build.exactly("r", of=f"class-{'ab'[number]}")), "v1")["spec"]
