@@ -13,7 +13,7 @@ from dra_core.api.objects import FINALIZER, ResourceClaimTemplate
 from dra_core.api.request import ApiRequest, Permission
 from dra_core.api.wire import decode_allocation_result
 from dra_core.claims import generation, patches, releasing
-from dra_core.scheduling import context
+from dra_core.scheduling import context, extended_claim
 from support import contexts
 from support.claim_json import allocation_json, claim_json, entry, read
 from support.claims import make_pod, template
@@ -64,6 +64,11 @@ BUILDERS: dict[str, Callable[[], ApiRequest | None]] = {
     "patch_context": lambda: context.patch_context(CONTEXT, POLICY),
     "apply_context": lambda: context.apply_context(CONTEXT, POLICY),
     "delete_context": lambda: context.delete_context(CONTEXT, POLICY),
+    "create_claim": lambda: extended_claim.create_claim(
+        extended_claim.in_memory_claim(POD, "made-up")
+    ),
+    "record_in_pod": lambda: extended_claim.record_in_pod(POD, USED, ()),
+    "take_back_in_pod": lambda: extended_claim.take_back_in_pod(POD),
 }
 
 
@@ -92,6 +97,12 @@ def test_every_builder_is_documented() -> None:
     assert public(patches) - {"claim_target", "has_finalizer", "update_status"} <= set(BUILDERS)
     builders = {name for name in public(context) if name.endswith("_context")}
     assert builders - {"change_context"} <= set(BUILDERS)  # which is one of two others
+    requests = {
+        name
+        for name in public(extended_claim)
+        if getattr(extended_claim, name).__annotations__.get("return") is ApiRequest
+    }
+    assert {"create_claim"} <= requests <= set(BUILDERS)
 
 
 def public(module: ModuleType) -> set[str]:
