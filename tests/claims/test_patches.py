@@ -419,8 +419,12 @@ def test_bug_86_a_status_patch_holds_status_only() -> None:
 def test_bug_86_an_update_of_the_status_leaves_metadata_and_spec_as_read(version: str) -> None:
     """A whole object has to carry metadata and spec: exactly those that were read."""
     obj = claim_json(version, allocation=allocation_json(), reserved_for=("a",))
-    body = patches.deallocate(read(obj), version=version).body
-    assert {**body, "status": None} == {**obj, "status": None}
+    changes = [patches.deallocate(read(obj), version=version)]
+    if version == "v1alpha3":
+        changes.append(patches.request_deallocation(read(obj), version=version))
+    for change in changes:
+        assert change.target.subresource == "status"
+        assert {**change.body, "status": None} == {**obj, "status": None}
 
 
 def test_bug_86_finalizers_go_to_the_main_resource() -> None:

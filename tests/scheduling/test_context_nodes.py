@@ -176,6 +176,13 @@ def test_bug_79_the_selected_node_is_a_potential_one() -> None:
     assert len(reservation.record.intent.potential_nodes) == MAX_NODES
 
 
+def test_bug_79_a_node_that_was_not_scored_is_asked_about() -> None:
+    """The node that was picked is a potential one, also if it is not among those given."""
+    for fitting in (["n1", "n2"], []):
+        reservation = propose_node(NEW, "n3", fitting, ["a"], no_sample)
+        assert reservation.record.intent == ContextSpec("n3", (*fitting, "n3"))
+
+
 def test_what_an_earlier_attempt_recorded_gives_way() -> None:
     """Recorded and never published: this attempt decides again, from the object."""
     stale = known("", ("n1", "n2")).select_node("n9").set_potential_nodes(["n9"])

@@ -46,7 +46,7 @@ def test_each_container_gets_its_own_request() -> None:
     """Requests container-<i>-request-<j>: i over initContainers then containers, j the place
     among the container's sorted request names; ExactCount."""
     pod = pod_of(
-        container("c1", cpu=1, gpu=2, nic=1),
+        container("c1", nic=1, gpu=2, cpu=1),
         container("c2", gpu=1),
         init=(container("i1", cpu=1),),
     )
