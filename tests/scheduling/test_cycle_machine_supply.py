@@ -27,7 +27,7 @@ from dra_core.api.core import (
 )
 from dra_core.api.objects import DeviceClass, DeviceTaint, ResourceSlice
 from dra_core.api.request import Target
-from dra_core.api.wire import decode_pod, encode
+from dra_core.api.wire import decode_node, decode_pod, encode
 from dra_core.scheduling.cycle_table import CycleState
 from dra_core.scheduling.cycle_verdicts import NodeFits
 from dra_core.testing.api_server import ApiServer
@@ -36,7 +36,7 @@ from dra_core.testing.faults import Fault, FaultyServer, script
 from examples.support.invariants import Invariants
 from support import allocation_builders as build
 from support.claims import named
-from support.cycle_host import NODES, PODS, Host, store_node
+from support.cycle_host import NODES, PODS, Host, Running, store_node
 from support.cycle_site import GROUP, NAMESPACE, NOW, claim, later, pod
 from support.machines import machine_settings
 
@@ -113,7 +113,7 @@ class Supply(RuleBasedStateMachine):
             self.server.seed(kind | {"metadata": meta, "spec": {"spec": spec}})
         self.controller = ClaimController(self.server)
         self.watcher = Invariants(self.server)
-        self.hosts = [Host(f"host-{number}", self.line, "v1") for number in range(2)]
+        self.hosts = [Host(f"host-{number}", self.line, "v1", self.sent) for number in range(2)]
 
     def store(self, obj: DeviceClass | ResourceSlice) -> None:
         """Create or replace an object of the cluster."""
@@ -177,11 +177,34 @@ class Supply(RuleBasedStateMachine):
         else:
             self.server.send(target_of(made).delete())
 
-    @rule(name=st.sampled_from(NAMES), east=st.booleans(), able=st.booleans())
-    def change_node(self, name: str, east: bool, able: bool) -> None:
-        """A node comes, or its labels and features change."""
-        meta = ObjectMeta(name, labels={ZONE: "east"} if east else {})
-        store_node(self.server, Node(meta, ABLE if able else ()))
+    @precondition(lambda self: any(host.sleeping for host in self.hosts))
+    @rule(place=st.sampled_from(PLACES), devices=st.text("pw", min_size=1, max_size=3))
+    def relieve(self, place: str, devices: str) -> None:
+        """There are new devices for pods that sleep, then a node for which they are."""
+        number = next(number for number, host in enumerate(self.hosts) if host.sleeping)
+        host = self.hosts[number]
+        self.publish(number, place, devices)
+        for informer in range(len(host.informers)):
+            host.show(informer)
+        self.check()
+        if place not in NAMES:
+            self.rest(number)
+            self.change_node("n1", ZONE if place == "east" else ABLE[0])
+
+    @rule(name=st.sampled_from(NAMES), what=st.sampled_from(["", ZONE, *ABLE]))
+    def change_node(self, name: str, what: str) -> None:
+        """A node comes, or its label or its feature does, or goes."""
+        obj = self.server.find("nodes", "", name)
+        node = Node(ObjectMeta(name)) if obj is None else decode_node(obj)
+        labels, features = dict(node.labels), node.declared_features
+        if what == ZONE and not labels.pop(ZONE, ""):
+            labels[ZONE] = "east"
+        elif what in ABLE:
+            features = () if features else ABLE
+        store_node(self.server, Node(ObjectMeta(name, labels=labels), features))
+        for host in self.hosts:
+            for informer in range(len(host.informers)):
+                host.show(informer)
 
     @rule(name=st.sampled_from(NAMES))
     def delete_node(self, name: str) -> None:
@@ -249,7 +272,13 @@ class Supply(RuleBasedStateMachine):
         self.line.source = script(())
         self.hosts[number].look_again()
         while self.hosts[number].step(0):
-            self.watcher.look()
+            pass
+
+    @rule(number=HOSTS)
+    def rest(self, number: int) -> None:
+        """A scheduler has time for everything; pods that cannot be scheduled sleep."""
+        self.line.source = script(())
+        self.hosts[number].settle()
 
     @rule(number=HOSTS)
     def restart(self, number: int) -> None:
@@ -277,6 +306,10 @@ class Supply(RuleBasedStateMachine):
             self.server.send(request)
 
     # --- what always holds -----------------------------------------------------------------
+
+    def sent(self, _one: Running) -> None:
+        """The rules after each request: with the next one the server may forget its changes."""
+        self.watcher.look()
 
     @invariant()
     def check(self) -> None:
@@ -349,4 +382,4 @@ def awaited(obj: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 TestSupply = Supply.TestCase
-TestSupply.settings = machine_settings(40)
+TestSupply.settings = machine_settings(60)
