@@ -18,6 +18,7 @@ from dra_core.api.request import ApiRequest, Target
 from dra_core.api.scheduling_context import PodSchedulingContext
 from dra_core.api.wire import encode
 from dra_core.errors import ReadInOtherVersionError
+from dra_core.scheduling.context import context_record
 from dra_core.scheduling.context_publishing import NotPublished
 from dra_core.scheduling.cycle import PodCycle
 from dra_core.scheduling.cycle_classic import ClassicClaims
@@ -456,6 +457,24 @@ def test_a_copy_that_cannot_be_changed_ends_the_attempt(
     [trouble] = cycle.troubles
     assert trouble.kind is TroubleKind.PUBLISH
     assert isinstance(trouble.cause, error)
+
+
+def test_reports_of_a_context_that_is_gone_count_no_more(site: Site) -> None:
+    """Also while something is still to be published: drivers will say it anew, and the pod
+    must not sleep because of what they said once."""
+    attempt(site, "c", node="node-1")
+    reports(site, c=["node-1", "node-2", "node-3"])
+    known = site.negotiation(pod("c")).known
+    assert known is not None
+    record = context_record(pod("c"), known).deselect_node()
+    assert record.dirty
+    site.server.send(Target(GROUP, "v1alpha3", "podschedulingcontexts", NAMESPACE, "pod").delete())
+    site.show()
+    again = site.filtered(pod("c"), negotiation=site.negotiation(pod("c"), record=record))
+    assert fitting(again) == ["node-1", "node-2", "node-3"]
+    assert again.reserve("node-1") == Passed()
+    site.drive(again, again.pre_bind(NOW))
+    assert spec_of(site)[0] == "node-1"
 
 
 def test_the_record_of_another_pod_is_not_used(site: Site) -> None:

@@ -442,6 +442,44 @@ def test_a_special_claim_of_which_neither_write_nor_removal_was_clear(site: Site
     assert fitting(site.filtered(POD)) == ["node-1", "node-2"]
 
 
+@pytest.mark.parametrize("written", [True, False])
+def test_a_claim_that_no_cache_shows_yet_is_left_over_too(site: Site, written: bool) -> None:
+    """Its write was unclear, and the informer lags behind: no second claim beside it."""
+    fault = Fault.LOST_ANSWER if written else Fault.LOST_REQUEST
+    site.line.source = script([None, None, fault, *[Fault.UNAVAILABLE] * 30])
+    first = site.reserved(POD)
+    site.drive(first, first.pre_bind(NOW))
+    site.drive(first, first.unreserve())
+    made = special(site)
+    assert site.claims.find(made.metadata.key) is None
+    assert site.in_use() == ["a1", "a2"]
+    site.line.source = script(())
+    second = site.filtered(POD)
+    assert fitting(second) == []
+    site.drive(second, second.post_filter())
+    assert second.verdict == Stopped(StopReason.LEFT_OVER, retry=True)
+    assert site.server.find("resourceclaims", "default", made.name) is None
+    assert site.in_use() == []
+    site.bound(POD)
+    assert special(site).name != made.name
+
+
+def test_a_second_cycle_leaves_a_claim_in_the_making_alone(site: Site) -> None:
+    """The first is on the way with it: made up, then created."""
+    first = site.reserved(POD)
+    request = first.pre_bind(NOW)
+    for _ in range(2):
+        second = site.cycle(POD)
+        second.pre_enqueue()
+        verdict = second.pre_filter(NOW)
+        assert isinstance(verdict, Stopped)
+        assert (verdict.reason, verdict.retry) == (StopReason.IN_FLIGHT, True)
+        assert request is not None
+        request = first.answered(*site.server.send(request))
+    site.drive(first, request)
+    assert is_in(first, CycleState.BINDABLE)
+
+
 def test_what_an_earlier_attempt_recorded_is_taken_back(site: Site) -> None:
     """The next node serves the resource by its device plugin: the kubelet is not told of a
     claim that is removed. Until that is said, the pod is not bound."""

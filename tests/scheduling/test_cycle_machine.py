@@ -338,11 +338,10 @@ class Cluster(RuleBasedStateMachine):
         return user.metadata.uid in self.orphans and context is None
 
     def wake_orphans(self, host: Host) -> None:
-        """A scheduler tries those again that have slept for some minutes, from the beginning."""
+        """A scheduler tries those again that have slept for some minutes."""
         for uid, sleeper in list(host.sleeping.items()):
             if self.is_orphan(sleeper):
                 self.orphans.discard(uid)
-                host.records.pop(uid, None)
                 host.backoff[uid] = host.sleeping.pop(uid)
 
     def teardown(self) -> None:

@@ -376,9 +376,9 @@ def _loaded(pod: Pod, negotiation: Negotiation) -> ContextRecord:
     if known is not None:
         return record if _is_newer(record.known, known) else record.load(known)
     # The cache does not show the object: not yet, or not any more. What is still to be
-    # published stays; otherwise start anew, which finds out by a create. Taking the object
-    # for granted would let the pod wait for drivers that see nothing.
-    return record if record.dirty else context_record(pod)
+    # published stays, but nothing is known; a create finds out. Taking the object for granted
+    # would let the pod wait for drivers that see nothing, or trust what they said once.
+    return record.load(None) if record.dirty else context_record(pod)
 
 
 def _is_newer(recorded: PodSchedulingContext | None, known: PodSchedulingContext) -> bool:

@@ -29,7 +29,13 @@ from dra_core.scheduling.cycle_verdicts import (
     Stopped,
     StopReason,
 )
-from dra_core.scheduling.extended_claim import in_memory_claim, lay_out, left_over
+from dra_core.scheduling.extended_claim import (
+    in_memory_claim,
+    is_in_memory,
+    is_special_claim_of,
+    lay_out,
+    left_over,
+)
 from dra_core.scheduling.extended_resources import asked_for, split_resources
 from dra_core.scheduling.in_flight import ClaimTracker
 from dra_core.scheduling.score import raw_score
@@ -85,13 +91,19 @@ def special_claim(
     """The claim for the pod's extended resources, if a class offers one, or one is left over.
 
     ``Stopped`` if it takes a claim, but none of the ``kinds`` is for such claims: without
-    it the pod would run without its devices.
+    it the pod would run without its devices. So it is while another cycle of the pod is on
+    the way with one.
     """
     resources = asked_for(pod) if extended is not None else ()
     if extended is None or not resources:
         return None
+    unseen = _in_flight(pod, tracker)  # first: what the cache shows meanwhile is in both
+    if isinstance(unseen, Stopped):
+        return unseen
     candidates = tracker.cache.list() if extended.candidates is None else extended.candidates()
     remains = left_over(pod, candidates)
+    seen = {claim.metadata.uid for claim in remains}
+    remains += tuple(claim for claim in unseen if claim.metadata.uid not in seen)
     if not remains and not any(resource in extended.classes for resource in resources):
         return None
     empty = in_memory_claim(pod, extended.made_up_uid)
@@ -99,6 +111,15 @@ def special_claim(
     if kind is None:
         return Stopped(StopReason.UNKNOWN_KIND)
     return SpecialClaim(pod, kind, resources, extended, remains)
+
+
+def _in_flight(pod: Pod, tracker: ClaimTracker) -> list[ResourceClaim] | Stopped:
+    """Special claims of the pod that earlier attempts have left and no cache shows yet."""
+    entries = [e for e in tracker.in_flight() if is_special_claim_of(e.claim, pod)]
+    for entry in entries:
+        if pod.metadata.uid in entry.users and pod.metadata.uid not in entry.unclear:
+            return Stopped(StopReason.IN_FLIGHT, retry=True, cause=entry)
+    return [entry.awaited or entry.claim for entry in entries if not is_in_memory(entry.claim)]
 
 
 class NodeFilter:
