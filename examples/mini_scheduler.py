@@ -272,8 +272,7 @@ class MiniScheduler:
         if work.record is not None and work.record.known is not None:
             with suppress(StoreError):  # the informer will show it, or has shown something newer
                 self.contexts.assume(work.record.known)
-        # A pod that passed everything, and is not bound: the binding has failed.
-        retry = not isinstance(cycle.verdict, Stopped) or cycle.verdict.retry
+        retry = isinstance(cycle.verdict, Stopped) and cycle.verdict.retry
         # Asleep, it must not keep others out with what it does not know.
         retry = retry or not self._gives_back(work)
         return self.queue.failed(work, retry=retry)

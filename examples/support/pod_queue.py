@@ -44,15 +44,21 @@ class PodQueue(Generic[Q]):
     """Each pod is in one place: due at some time, asleep, or taken by whoever tries it.
 
     ``make`` makes the entry of a new pod. The backoff after a failed attempt is ``backoff``
-    seconds, twice as long after each further one, at most ``longest``.
+    seconds, twice as long after each further one, at most ``longest``. A pod that sleeps is
+    tried again after ``sleep`` seconds even without an event: not everything that could help
+    it is one.
 
     Its lock is never held while a cache is called, so events can come from any thread.
     """
 
     def __init__(
-        self, make: Callable[[Pod], Q], backoff: float = 0.1, longest: float = 2.0
+        self,
+        make: Callable[[Pod], Q],
+        backoff: float = 0.1,
+        longest: float = 2.0,
+        sleep: float = 300.0,
     ) -> None:
-        self._make, self._backoff, self._longest = make, backoff, longest
+        self._make, self._backoff, self._longest, self._sleep = make, backoff, longest, sleep
         self._change = threading.Condition()
         self._entries: dict[str, Q] = {}
         self._due: list[tuple[float, int, Q]] = []
@@ -108,7 +114,8 @@ class PodQueue(Generic[Q]):
         """The attempt is over. Without ``retry`` it waits for an event after the backoff."""
         delay = min(self._longest, self._backoff * 2.0 ** min(entry.failures, 10))
         entry.failures += 1
-        self.put_back(entry, delay, delay if retry or entry.gone else inf)
+        asleep = not (retry or entry.gone)
+        self.put_back(entry, delay, max(delay, self._sleep) if asleep else delay)
 
     def wake(self, judge: Callable[[Pod], WakeUp]) -> None:
         """Something has happened; ``judge`` says what it means for a pod.

@@ -562,6 +562,26 @@ def test_a_claim_from_which_no_request_can_be_made_does_not_stop_unreserve(site:
     assert site.stored("d").reserved_for == ()
 
 
+def test_bug_99_a_device_that_its_node_has_not_released(site: Site) -> None:
+    """The host says which; the pod gets another one of the same pool, and keeps it."""
+    given = site.source.take().with_unavailable([A1])
+    cycle = site.filtered(POD, kinds=[StructuredClaims(given)])
+    assert cycle.reserve("node-1") == Passed()
+    assert site.in_use() == ["a2"]
+    site.drive(cycle, cycle.pre_bind(NOW))
+    assert is_in(cycle, CycleState.BINDABLE)
+
+
+def test_what_the_host_has_undone_says_so(site: Site) -> None:
+    """A cycle that is over has always been stopped, if not by itself."""
+    cycle = site.bound(POD)
+    before = cycle.verdict
+    assert before == Passed()
+    site.drive(cycle, cycle.unreserve())
+    assert is_in(cycle, CycleState.OVER)
+    assert cycle.verdict == Stopped(StopReason.UNDONE, retry=True)
+
+
 def test_a_second_cycle_of_a_pod_leaves_the_first_ones_devices_alone(site: Site) -> None:
     """While a request of the first may still be under way, no reading proves anything:
     the second stops, and what it does gives no device to anybody else."""

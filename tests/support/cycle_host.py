@@ -349,12 +349,11 @@ class Host:
             self.gone[uid] = pod
         elif (one is not None and one.woken) or (isinstance(verdict, Stopped) and verdict.retry):
             self.backoff[uid] = known
-        elif isinstance(verdict, Stopped):
+        else:
+            assert isinstance(verdict, Stopped)
             self.sleeping[uid] = known
             # Others may wait for what this one has left, while it waits for something else.
             self.gone[uid] = known
-        else:
-            self.backoff[uid] = known  # the binding failed
 
     def _assume(self, context: PodSchedulingContext | None) -> None:
         """Use a context before the informer shows it, unless that has shown more by now."""

@@ -269,11 +269,14 @@ class PodCycle:
     def unreserve(self) -> ApiRequest | None:
         """Undo the attempt; the first request, ``None`` if there is nothing to send.
 
-        The verdict goes on saying why the attempt ended. If an exception comes out, of a
+        The verdict goes on saying why the attempt ended, which is ``UNDONE`` if it had passed
+        so far. If an exception comes out, of a
         kind of claims for instance, the cycle is ``BROKEN`` again: unreserve once more, which
         skips what is undone already.
         """
         self._check(CycleEvent.UNRESERVE)
+        if isinstance(self._verdict, Passed):
+            self._verdict = Stopped(StopReason.UNDONE, retry=True)
         return self._begin(CycleEvent.UNRESERVE, self._steps.unreserve())
 
     def post_filter(self) -> ApiRequest | None:

@@ -13,11 +13,12 @@ brought up to date by ``take``, in the scheduling thread, which is the only one 
 touches it. Between two calls of ``take`` nothing that a cycle looks at can change.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 import attrs
 
 from dra_core.allocator.allocation import ALL_FEATURES, Allocator
+from dra_core.api.names import DeviceId
 from dra_core.api.objects import DeviceClass, DeviceTaintRule, ResourceSlice
 from dra_core.cel.selector import SelectorCache
 from dra_core.features import Features
@@ -35,9 +36,9 @@ class CycleInput:
     """A consistent inventory, classes and state of use, for one cycle.
 
     ``allocator`` has the inventory and the features, ``classes`` are by name, ``resources``
-    says which class serves which extended resource, ``allocated`` is what is in use.
-    ``revision`` is the inventory's. Valid until the next ``take`` of its source; any number
-    of threads may read it until then.
+    says which class serves which extended resource, ``allocated`` is what is in use, and
+    ``basis`` the part of it that the claim tracker knows. ``revision`` is the inventory's.
+    Valid until the next ``take`` of its source; any number of threads may read it until then.
     """
 
     allocator: Allocator
@@ -45,6 +46,11 @@ class CycleInput:
     resources: Mapping[str, DeviceClass]
     allocated: AllocatedState
     revision: int
+    basis: AllocatedState = attrs.field()
+
+    @basis.default
+    def _all_of_it(self) -> AllocatedState:
+        return self.allocated
 
     @property
     def inventory(self) -> Inventory:
@@ -59,10 +65,19 @@ class CycleInput:
     def with_allocated(self, allocated: AllocatedState) -> "CycleInput":
         """The same slices and classes with another state of use.
 
-        For the next pod of a session that goes on with one view of the cluster, and for
-        devices that are not free yet (``AllocatedState.with_unavailable``).
+        For the next pod of a session that goes on with one view of the cluster:
+        ``ClaimTracker.allocated()`` after the last pod has reserved, or any state to find
+        out what would be.
         """
-        return attrs.evolve(self, allocated=allocated)
+        return attrs.evolve(self, allocated=allocated, basis=allocated)
+
+    def with_unavailable(self, devices: Iterable[DeviceId]) -> "CycleInput":
+        """The same, in which some more devices cannot be had.
+
+        For devices that no claim holds any more but that their node has not released yet,
+        which only the host can know (k/k#141471). Others of the same pools can be reserved.
+        """
+        return attrs.evolve(self, allocated=self.allocated.with_unavailable(devices))
 
 
 class CycleSource:
@@ -147,7 +162,8 @@ class CycleSource:
         if classes is not None or self._given is None:
             self._given = self._with_classes(classes or (), allocated)
         revision = self._inventory.revision
-        return attrs.evolve(self._given, allocated=allocated, revision=revision)
+        given = self._given
+        return attrs.evolve(given, allocated=allocated, basis=allocated, revision=revision)
 
     def _with_classes(
         self, classes: tuple[DeviceClass, ...], allocated: AllocatedState

@@ -46,7 +46,7 @@ class StructuredClaims:
 
     @property
     def basis(self) -> AllocatedState:
-        return self.given.allocated
+        return self.given.basis
 
     def handles(self, claim: ResourceClaim) -> bool:
         return not claim.controller and allocated_by_scheduler_if_at_all(claim)

@@ -62,6 +62,8 @@ class StopReason(StrEnum):
     """``BindingStatus``."""
     DEVICE_OVERDUE = "a device took too long to become ready"
     """``BindingStatus``."""
+    UNDONE = "the host has undone an attempt in which nothing was wrong"
+    """Because the pod could not be bound, for instance."""
 
 
 @attrs.frozen

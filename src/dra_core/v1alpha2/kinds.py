@@ -149,8 +149,8 @@ class StructuredClaims(_Claims):
 
     @property
     def basis(self) -> AllocatedState:
-        """What is in use."""
-        return self.given.allocated
+        """What was in use, as the claim tracker knows."""
+        return self.given.basis
 
     def handles(self, claim: objects.ResourceClaim) -> bool:
         """Whether the claim is, or will be, allocated by a scheduler."""

@@ -6,11 +6,12 @@ later ones, and for the same reasons: all caches share one lock, events only not
 changed, and ``take`` brings everything up to date in the scheduling thread.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TypeVar
 
 import attrs
 
+from dra_core.api.names import DeviceId
 from dra_core.inventory.allocated import AllocatedState
 from dra_core.scheduling.assume_cache import AssumeCache
 from dra_core.scheduling.errors import SeparateLocksError, StaleInputError
@@ -33,7 +34,8 @@ T = TypeVar("T")
 class NamedInput:
     """Consistent slices, classes, parameters and state of use, for one cycle.
 
-    ``allocator`` has the first three, ``allocated`` is what is in use. Valid until the next
+    ``allocator`` has the first three, ``allocated`` is what is in use, and ``basis`` the part
+    of it that the claim tracker knows. Valid until the next
     ``take`` of its source; any number of threads may read it until then. Its classes stay
     as they are even longer: what is bound later still knows its driver.
     """
@@ -41,6 +43,11 @@ class NamedInput:
     allocator: NamedAllocator
     allocated: AllocatedState
     revision: int
+    basis: AllocatedState = attrs.field()
+
+    @basis.default
+    def _all_of_it(self) -> AllocatedState:
+        return self.allocated
 
     @property
     def classes(self) -> Mapping[str, ResourceClass]:
@@ -55,7 +62,11 @@ class NamedInput:
 
     def with_allocated(self, allocated: AllocatedState) -> "NamedInput":
         """The same slices, classes and parameters with another state of use."""
-        return attrs.evolve(self, allocated=allocated)
+        return attrs.evolve(self, allocated=allocated, basis=allocated)
+
+    def with_unavailable(self, devices: Iterable[DeviceId]) -> "NamedInput":
+        """The same, in which some more devices cannot be had: their node still has them."""
+        return attrs.evolve(self, allocated=self.allocated.with_unavailable(devices))
 
 
 class NamedSource:
