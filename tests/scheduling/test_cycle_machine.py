@@ -30,7 +30,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from dra_core.api.core import Node, ObjectMeta, Pod
 from dra_core.api.request import APPLY, ApiRequest, Verb
-from dra_core.api.wire import decode_pod, encode
+from dra_core.api.wire import decode_node, decode_pod, encode
 from dra_core.scheduling.cycle_table import CycleState
 from dra_core.testing.api_server import ApiServer
 from dra_core.testing.claim_controller import ClaimController, garbage
@@ -184,16 +184,22 @@ class Cluster(RuleBasedStateMachine):
             self.server.send(attrs.evolve(NODES, name=name).delete())
 
     def change_node(self, which: int, luck: int) -> None:
-        """Labels, features and what a device plugin offers change."""
+        """Labels, features or what a device plugin offers change: one of them alone, because
+        each has to be noticed by itself."""
         name = NAMES[luck % len(NAMES)]
-        if self.server.find("nodes", "", name) is None:
+        obj = self.server.find("nodes", "", name)
+        if obj is None:
             return
-        amounts = ({}, {}, {GPU: Quantity.parse("0")}, {GPU: Quantity.parse("1")})[luck % 4]
-        self.with_plugin |= {name} if luck % 4 == 3 else set()
-        features = ("DRAOptionalNodeOperations",) if which % 2 else ()
-        store_node(
-            self.server, Node(ObjectMeta(name, labels=ZONES[which % len(ZONES)]), features, amounts)
-        )
+        node, what = decode_node(obj), which % 6
+        labels, features, amounts = node.labels, node.declared_features, node.allocatable
+        if what < 3:
+            labels = ZONES[what]
+        elif what == 3:
+            features = () if features else ("DRAOptionalNodeOperations",)
+        else:
+            amounts = {GPU: Quantity.parse(str(what - 4))} if luck % 4 else {}
+            self.with_plugin |= {name} if what == 5 else set()
+        store_node(self.server, Node(ObjectMeta(name, labels=labels), features, amounts))
 
     def change_mind(self, which: int, luck: int) -> None:
         """The driver can allocate a claim on a node where it could not, or the other way round.

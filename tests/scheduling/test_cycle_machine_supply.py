@@ -178,18 +178,50 @@ class Supply(RuleBasedStateMachine):
             self.server.send(target_of(made).delete())
 
     @precondition(lambda self: any(host.sleeping for host in self.hosts))
-    @rule(place=st.sampled_from(PLACES), devices=st.text("pw", min_size=1, max_size=3))
+    @rule(
+        place=st.sampled_from(("n0", "east", "bare", "class")),
+        devices=st.text("pw", min_size=2, max_size=3),
+    )
     def relieve(self, place: str, devices: str) -> None:
-        """There are new devices for pods that sleep, then a node for which they are."""
+        """There are new devices for pods that sleep, then what else it takes to get them.
+
+        That is a label or a feature of a node, or the class. The claims are there, so that
+        nothing else is in the way.
+        """
+        self.controller.settle()
         number = next(number for number, host in enumerate(self.hosts) if host.sleeping)
-        host = self.hosts[number]
-        self.publish(number, place, devices)
-        for informer in range(len(host.informers)):
-            host.show(informer)
+        lacking = {"east": ZONE, "bare": ABLE[0]}.get(place, "")
+        for name in NAMES if lacking else ():
+            if self.node_has(name, lacking):
+                self.change_node(name, lacking)
+        self.turn_class(number, there=place != "class")
+        for name in NAMES:
+            self.change_node(name, "")
+        if place not in NAMES:
+            self.rest(number)
+        self.publish(number, "n0" if place == "class" else place, devices)
+        self.show_all()
         self.check()
         if place not in NAMES:
             self.rest(number)
-            self.change_node("n1", ZONE if place == "east" else ABLE[0])
+        if place == "class":
+            self.turn_class(number, there=True)
+        elif lacking:
+            self.change_node("n1", lacking)
+        self.show_all()
+        self.check()
+
+    def node_has(self, name: str, what: str) -> bool:
+        """Whether a node is there and has the label or the feature."""
+        obj = self.server.find("nodes", "", name)
+        node = Node(ObjectMeta(name)) if obj is None else decode_node(obj)
+        return what in node.labels or what in node.declared_features
+
+    def show_all(self) -> None:
+        """All informers show everything."""
+        for host in self.hosts:
+            for informer in range(len(host.informers)):
+                host.show(informer)
 
     @rule(name=st.sampled_from(NAMES), what=st.sampled_from(["", ZONE, *ABLE]))
     def change_node(self, name: str, what: str) -> None:
@@ -202,9 +234,7 @@ class Supply(RuleBasedStateMachine):
         elif what in ABLE:
             features = () if features else ABLE
         store_node(self.server, Node(ObjectMeta(name, labels=labels), features))
-        for host in self.hosts:
-            for informer in range(len(host.informers)):
-                host.show(informer)
+        self.show_all()
 
     @rule(name=st.sampled_from(NAMES))
     def delete_node(self, name: str) -> None:
