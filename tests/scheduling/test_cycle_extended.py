@@ -11,6 +11,7 @@ from dra_core.api.request import ApiRequest, Verb
 from dra_core.api.wire import encode
 from dra_core.scheduling.cycle import PodCycle
 from dra_core.scheduling.cycle_nodes import ExtendedResources
+from dra_core.scheduling.cycle_release import release_pod
 from dra_core.scheduling.cycle_table import CycleState
 from dra_core.scheduling.cycle_verdicts import (
     NodeFits,
@@ -341,6 +342,63 @@ def test_an_answer_to_create_that_is_lost(site: Site) -> None:
     assert site.in_use() == []
     site.show()
     assert fitting(site.filtered(POD)) == []
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"name": ""},
+        {"namespace": "other"},
+        {"uid": ""},
+        {"resourceVersion": ""},
+        {"resourceVersion": "x7"},
+    ],
+    ids=str,
+)
+def test_an_answer_to_create_that_is_no_stored_claim(site: Site, wrong: dict[str, str]) -> None:
+    """As if it was lost: the devices are free again, and the next attempts get there."""
+    cycle = site.reserved(POD)
+    request = cycle.pre_bind(NOW)
+    assert request is not None
+    status, body = site.server.send(request)
+    body["metadata"] |= wrong
+    assert cycle.answered(status, body) is None
+    assert cycle.verdict == Stopped(StopReason.NOT_CREATED, retry=True, cause=201)
+    assert [trouble.kind for trouble in cycle.troubles] == [TroubleKind.UNREADABLE]
+    assert cycle.unreserve() is None
+    assert site.in_use() == []
+    assert site.tracker.in_flight() == ()
+    site.show()
+    second = site.filtered(POD)
+    site.drive(second, second.post_filter())
+    assert second.verdict == Stopped(StopReason.LEFT_OVER, retry=True)
+    site.show()
+    site.bound(POD)
+
+
+def test_an_answer_without_uid_does_not_end_a_removal(site: Site) -> None:
+    """It does not say that the claim is gone, whose devices are still allocated."""
+    cycle = site.bound(POD)
+    site.show()
+    removal = cycle.unreserve()
+    assert removal is not None
+    reading = cycle.answered(None)
+    assert reading is not None
+    status, body = site.server.send(reading)
+    body["metadata"]["uid"] = ""
+    assert cycle.answered(status, body) is None
+    assert [t.kind for t in cycle.troubles] == [TroubleKind.UNREADABLE, TroubleKind.REMOVE]
+    assert site.in_use() == ["a1", "a2"]
+
+
+def test_a_pod_that_is_gone_never_asks_for_a_claim_in_memory(site: Site) -> None:
+    """Nothing is written under its name, which goes into no request (k/k#141467)."""
+    dropped = site.reserved(POD)
+    assert is_in(dropped, CycleState.RESERVED)
+    release = release_pod(POD, site.tracker, site.kinds())
+    assert release.request is None
+    assert release.left == ()
+    assert site.in_use() == []
 
 
 def test_the_pod_is_gone(site: Site) -> None:

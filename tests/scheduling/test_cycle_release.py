@@ -102,6 +102,35 @@ def test_no_clear_answer_gives_nothing_back(site: Site) -> None:
     assert site.in_use() == []
 
 
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"name": "d"},
+        {"namespace": "other"},
+        {"uid": ""},
+        {"resourceVersion": ""},
+        {"resourceVersion": "x7"},
+    ],
+    ids=str,
+)
+def test_an_answer_that_is_no_stored_claim_of_that_name_gives_nothing_back(
+    site: Site, wrong: dict[str, str]
+) -> None:
+    """It does not say that the claim is gone, or another one by now: it was allocated."""
+    unclear(site, happened=True)
+    release = release_pod(POD, site.tracker, site.kinds())
+    assert release.request is not None
+    status, body = site.server.send(release.request)
+    body["metadata"] |= wrong
+    assert release.answered(status, body) is None
+    assert [entry.uid for entry in release.left] == ["uid-c"]
+    kinds = [trouble.kind for trouble in release.troubles]
+    assert kinds == [TroubleKind.UNREADABLE, TroubleKind.READ]
+    assert site.in_use() == ["a1"]
+    assert released(site).left == ()
+    assert site.in_use() == ["a1"]
+
+
 def test_other_pods_keep_what_is_theirs(site: Site) -> None:
     """And a pod that left nothing costs no request."""
     site.reserved(pod("d", name="other"))

@@ -23,6 +23,7 @@ from typing import Any
 
 import attrs
 
+from dra_core.api.names import ObjectKey
 from dra_core.api.objects import (
     FINALIZER,
     AllocationResult,
@@ -213,18 +214,7 @@ class ClaimBinding:
     def _decode(self, body: Any) -> ResourceClaim:
         decode = self.plan.decode
         claim = decode(body) if decode else decode_resource_claim(body, self.plan.version)
-        key, metadata = self.claim.metadata.key, claim.metadata
-        if metadata.key != key:
-            problem = f"is not that of {key}, which was asked for"
-        elif not metadata.uid or not metadata.resource_version:
-            problem = "lacks the uid or resourceVersion that every stored object has"
-        elif not (metadata.resource_version.isascii() and metadata.resource_version.isdigit()):
-            # Nobody could tell it from other copies; it would get lost on its way to a cache.
-            problem = "has a resourceVersion that is no decimal number"
-        else:
-            return claim
-        name = str(metadata.key) if metadata.name else ""
-        raise MalformedObjectError("ResourceClaim", name, "metadata", problem)
+        return check_returned(claim, self.claim.metadata.key)
 
     def _failed(self, *, uncertain: bool) -> "ClaimBinding":
         """Read the claim next, whatever the write met with; unless reading fails too often."""
@@ -320,6 +310,26 @@ class ClaimBinding:
 
     def _end(self, outcome: Outcome) -> "ClaimBinding":
         return attrs.evolve(self, phase=Phase.OVER, request=None, outcome=outcome)
+
+
+def check_returned(claim: ResourceClaim, key: ObjectKey) -> ResourceClaim:
+    """The claim, if it can be what the API server has stored under the key.
+
+    Without a name in ``key`` the API server chose it. Raises ``MalformedObjectError``: such an
+    answer says nothing about the claim, least of all that it is gone or another one.
+    """
+    metadata = claim.metadata
+    if not metadata.name or metadata.key != ObjectKey(key.namespace, key.name or metadata.name):
+        problem = f"is not that of {key}, which was asked for"
+    elif not metadata.uid or not metadata.resource_version:
+        problem = "lacks the uid or resourceVersion that every stored object has"
+    elif not (metadata.resource_version.isascii() and metadata.resource_version.isdigit()):
+        # Nobody could tell it from other copies; it would get lost on its way to a cache.
+        problem = "has a resourceVersion that is no decimal number"
+    else:
+        return claim
+    name = str(metadata.key) if metadata.name else ""
+    raise MalformedObjectError("ResourceClaim", name, "metadata", problem)
 
 
 def start_binding(claim: ResourceClaim, plan: BindingPlan) -> ClaimBinding:

@@ -22,6 +22,7 @@ from dra_core.scheduling.cycle_claims import HeldClaim, kind_of
 from dra_core.scheduling.cycle_kinds import ClaimKind
 from dra_core.scheduling.cycle_requests import ApiAnswer, Steps, Surroundings, read_uncertain
 from dra_core.scheduling.cycle_verdicts import Trouble
+from dra_core.scheduling.extended_claim import is_in_memory
 from dra_core.scheduling.in_flight import ClaimTracker, InFlight
 
 
@@ -75,6 +76,10 @@ class PodRelease:
 
     def _read_all(self, around: Surroundings, kinds: tuple[ClaimKind, ...]) -> Steps[None]:
         for entry in self.left:
+            if is_in_memory(entry.claim):
+                # Not written without being created first, and under no name to ask for.
+                around.tracker.release(entry.uid, self._pod.metadata.uid)
+                continue
             kind = kind_of(entry.claim, kinds)
             if kind is not None:
                 held = HeldClaim(

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 import attrs
 
 from dra_core.api.core import Node, Pod
+from dra_core.api.names import ObjectKey
 from dra_core.api.objects import ResourceClaim
 from dra_core.api.request import ApiRequest, Cause, Next
 from dra_core.claims import patches
@@ -21,6 +22,7 @@ from dra_core.claims.binding import (
     Phase,
     RetryLater,
     RetryReason,
+    check_returned,
     same_allocation,
     start_binding,
 )
@@ -89,12 +91,12 @@ class Surroundings:
         except (StoreError, WrongTypeError) as error:
             self.trouble(TroubleKind.NOT_ASSUMED, str(claim.metadata.key), error)
 
-    def read(self, form: ClaimForm, answer: ApiAnswer, subject: str) -> ResourceClaim | None:
-        """The claim in a successful answer, if there is one."""
+    def read(self, form: ClaimForm, answer: ApiAnswer, key: ObjectKey) -> ResourceClaim | None:
+        """The claim of that key in a successful answer, if there is one."""
         try:
-            return None if answer.body is None else form.read(answer.body)
+            return None if answer.body is None else check_returned(form.read(answer.body), key)
         except MalformedObjectError as error:
-            self.trouble(TroubleKind.UNREADABLE, subject, error)
+            self.trouble(TroubleKind.UNREADABLE, str(key), error)
             return None
 
 
@@ -229,7 +231,7 @@ def unreserve_claim(around: Surroundings, held: HeldClaim) -> Steps[None]:
     answer = yield request
     key, doubts, uid = str(claim.metadata.key), around.tracker.doubts, around.pod.metadata.uid
     done = is_done(request, answer)
-    returned = around.read(held.kind.form, answer, key) if done else None
+    returned = around.read(held.kind.form, answer, claim.metadata.key) if done else None
     if returned is not None:
         doubts.end(held.uid, uid)
         held.claim = returned
@@ -266,7 +268,7 @@ def deallocate_claim(
     if not is_done(request, answer):
         around.trouble(TroubleKind.DEALLOCATE, key, answer.status)
         return False
-    returned = around.read(form, answer, key)
+    returned = around.read(form, answer, claim.metadata.key)
     if returned is not None:
         around.assume(returned)
     return True
@@ -280,11 +282,11 @@ def read_uncertain(around: Surroundings, held: HeldClaim, *, last: bool = False)
     """
     request = patches.get_claim(held.claim, held.kind.form.version)
     answer = yield request
-    key = str(held.claim.metadata.key)
+    key = held.claim.metadata.key
     gone = Cause.MISSING in request.meaning(answer.status).causes
     claim = around.read(held.kind.form, answer, key) if is_done(request, answer) else None
     if not gone and claim is None:
-        around.trouble(TroubleKind.READ, key, answer.status)
+        around.trouble(TroubleKind.READ, str(key), answer.status)
         return False
     ours = claim if claim is not None and claim.metadata.uid == held.uid else None
     if ours is not None and same_allocation(ours.allocation, held.allocation):
@@ -332,7 +334,8 @@ def remove_claim(around: Surroundings, form: ClaimForm, claim: ResourceClaim) ->
         if Cause.MISSING in request.meaning(answer.status).causes:
             around.tracker.remove(uid)
             return True
-        newer = around.read(form, answer, key) if is_done(request, answer) else None
+        done = is_done(request, answer)
+        newer = around.read(form, answer, claim.metadata.key) if done else None
         if newer is None:
             break
         if newer.metadata.uid != uid:

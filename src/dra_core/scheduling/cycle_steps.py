@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 
 import attrs
 
+from dra_core.api.names import ObjectKey
 from dra_core.api.objects import ResourceClaim
 from dra_core.api.request import ApiRequest
 from dra_core.claims.binding import RetryLater, RetryReason, same_allocation
@@ -189,7 +190,7 @@ class CycleSteps:
         answer = yield request
         created = None
         if is_done(request, answer):
-            created = self.around.read(form, answer, f"{request.target.namespace}/")
+            created = self.around.read(form, answer, ObjectKey(request.target.namespace, ""))
         if created is None:
             # If it was created all the same, the next attempt finds and removes it.
             return Stopped(StopReason.NOT_CREATED, retry=True, cause=answer.status)
@@ -369,7 +370,9 @@ class CycleSteps:
         if not isinstance(outcome, Deallocated):
             self.around.trouble(TroubleKind.DEALLOCATE, key, outcome)
             return False
-        returned = self.around.read(one.kind.form, ApiAnswer(200, outcome.body), key)
+        returned = self.around.read(
+            one.kind.form, ApiAnswer(200, outcome.body), chosen.claim.metadata.key
+        )
         if returned is not None:
             self.around.assume(returned)
         return True
