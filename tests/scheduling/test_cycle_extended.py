@@ -214,8 +214,10 @@ def test_unreserve_removes_the_claim(site: Site) -> None:
         f"update resourceclaims/status {made.name}",
         f"update resourceclaims {made.name}",
         f"delete resourceclaims {made.name}",
+        "patch pods/status pod",
     ]
     assert site.server.objects("resourceclaims") == []
+    assert site.stored_pod().extended_resource_claim_status is None
     assert site.in_use() == []
     assert site.tracker.in_flight() == ()
     assert cycle.troubles == ()
@@ -386,7 +388,10 @@ def test_an_answer_without_uid_does_not_end_a_removal(site: Site) -> None:
     assert reading is not None
     status, body = site.server.send(reading)
     body["metadata"]["uid"] = ""
-    assert cycle.answered(status, body) is None
+    taking_back = cycle.answered(status, body)
+    assert taking_back is not None
+    assert taking_back.target.resource == "pods"
+    assert cycle.answered(*site.server.send(taking_back)) is None
     assert [t.kind for t in cycle.troubles] == [TroubleKind.UNREADABLE, TroubleKind.REMOVE]
     assert site.in_use() == ["a1", "a2"]
 
@@ -422,7 +427,8 @@ def test_a_removal_that_fails_is_reported(site: Site) -> None:
     site.line.source = script([Fault.UNAVAILABLE] * 20)
     site.drive(cycle, cycle.unreserve())
     assert [(t.kind, t.subject) for t in cycle.troubles] == [
-        (TroubleKind.REMOVE, f"default/{made.name}")
+        (TroubleKind.REMOVE, f"default/{made.name}"),
+        (TroubleKind.TAKE_BACK, "default/pod"),
     ]
     site.line.source = script(())
     assert site.in_use() == ["a1", "a2"]
@@ -449,7 +455,9 @@ def test_removing_gives_up_at_last(site: Site) -> None:
     site.take_sent()
     site.line.source = script([Fault.CONTENTION, None] * 40)
     site.drive(cycle, cycle.unreserve())
-    assert len(site.take_sent()) == 11
+    *removal, last = site.take_sent()
+    assert len(removal) == 11
+    assert last == "patch pods/status pod"
     assert [(trouble.kind, trouble.cause) for trouble in cycle.troubles] == [
         (TroubleKind.REMOVE, 409)
     ]
@@ -542,7 +550,13 @@ def test_what_an_earlier_attempt_recorded_is_taken_back(site: Site) -> None:
     """The next node serves the resource by its device plugin: the kubelet is not told of a
     claim that is removed. Until that is said, the pod is not bound."""
     cycle = site.bound(POD, "node-1")
-    site.drive(cycle, cycle.unreserve())
+
+    def last_fails(request: ApiRequest) -> None:
+        lost = request.target.resource == "pods"
+        site.line.source = script([Fault.LOST_REQUEST] if lost else ())
+
+    site.drive(cycle, cycle.unreserve(), last_fails)
+    assert [trouble.kind for trouble in cycle.troubles] == [TroubleKind.TAKE_BACK]
     site.show()
     with_amount(site, "node-2", gpu=4)
     assert site.stored_pod().extended_resource_claim_status is not None
@@ -553,4 +567,17 @@ def test_what_an_earlier_attempt_recorded_is_taken_back(site: Site) -> None:
         site.drive(again, again.pre_bind(NOW))
         assert is_in(again, state)
         assert site.take_sent() == ["patch pods/status pod"]
+    assert site.stored_pod().extended_resource_claim_status is None
+
+
+def test_what_was_recorded_is_taken_back_whatever_copy_of_the_pod_comes_next(site: Site) -> None:
+    """The next attempt is made with a copy from before, and on a node with a device plugin:
+    the pod is not bound while its status names a claim that is removed."""
+    cycle = site.bound(POD, "node-1")
+    site.drive(cycle, cycle.unreserve())
+    with_amount(site, "node-2", gpu=4)
+    site.show()
+    again = site.reserved(POD, "node-2")
+    site.drive(again, again.pre_bind(NOW))
+    assert is_in(again, CycleState.BINDABLE)
     assert site.stored_pod().extended_resource_claim_status is None

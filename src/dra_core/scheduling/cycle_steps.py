@@ -12,7 +12,7 @@ import attrs
 
 from dra_core.api.names import ObjectKey
 from dra_core.api.objects import ResourceClaim
-from dra_core.api.request import ApiRequest
+from dra_core.api.request import ApiRequest, Cause
 from dra_core.claims.binding import RetryLater, RetryReason, same_allocation
 from dra_core.claims.deallocation import Deallocation, choose_deallocation
 from dra_core.claims.reservation import has_consumer, pod_reference
@@ -59,7 +59,8 @@ class CycleSteps:
     """One attempt: what it holds, and what it does with it.
 
     ``held`` are the pod's claims; ``special`` says how a claim for extended resources would
-    be made, ``made`` is it once a node was picked. ``record`` is the state of the
+    be made, ``made`` is it once a node was picked, and ``recorded`` says that the pod's status
+    may name it. ``record`` is the state of the
     negotiation, if claims of drivers are there. ``deadline`` is when waiting for devices
     ends.
     """
@@ -74,6 +75,7 @@ class CycleSteps:
     session: Hashable = None
     fits: NodeFits | None = None
     made: HeldClaim | None = None
+    recorded: bool = False
     deadline: datetime | None = None
 
     # --- reserve -------------------------------------------------------------------------
@@ -192,13 +194,14 @@ class CycleSteps:
         if is_done(request, answer):
             created = self.around.read(form, answer, ObjectKey(request.target.namespace, ""))
         if created is None:
-            # If it was created all the same, the next attempt finds and removes it.
+            # If it was created all the same, an attempt after the cache shows it removes it.
             return Stopped(StopReason.NOT_CREATED, retry=True, cause=answer.status)
         self.around.tracker.created(made_up, created)
         made.claim, made.from_server, made.created = created, True, True
         stopped = yield from bind_claim(self.around, made, fits.node, timestamp)
         if stopped is not None:
             return stopped
+        self.recorded = True
         return (yield from self._record(record_in_pod(self.around.pod, made.claim, fits.mappings)))
 
     def _record(self, request: ApiRequest) -> Steps[Stopped | None]:
@@ -271,7 +274,22 @@ class CycleSteps:
         if self.made is not None and self.made.created:
             claim = newest_copy(self.around, self.made) or self.made.claim
             yield from remove_claim(self.around, self.made.kind.form, claim)
+        if self.recorded:
+            yield from self._take_back()
         return PASSED
+
+    def _take_back(self) -> Steps[None]:
+        """The pod's status must not go on naming a claim that is removed.
+
+        The next attempt sees to that, too, but only if it is made with a copy that shows it.
+        """
+        request = take_back_in_pod(self.around.pod)
+        answer = yield request
+        self.recorded = False
+        meaning = request.meaning(answer.status)
+        if not is_done(request, answer) and Cause.MISSING not in meaning.causes:
+            key = str(self.around.pod.metadata.key)
+            self.around.trouble(TroubleKind.TAKE_BACK, key, answer.status)
 
     def _give_up_reservation(self, one: HeldClaim) -> Steps[None]:
         try:

@@ -178,6 +178,7 @@ class TroubleKind(StrEnum):
     UNRESERVE = "a reservation could not be removed; the next attempt comes by again"
     PUBLISH = "the PodSchedulingContext could not be written; the changes stay recorded"
     REMOVE = "the claim for extended resources could not be removed; the next attempt does"
+    TAKE_BACK = "the pod's status may name a claim that is removed; the next attempt sees to it"
     DEALLOCATE = "a claim could not be deallocated; the next attempt tries again"
     READ = "what became of an earlier write could not be found out"
     DELETE_CONTEXT = "the PodSchedulingContext could not be deleted; it goes with its pod"
