@@ -381,12 +381,7 @@ def test_unclear_writes_of_another_pod_keep_others_out(site: Site) -> None:
 
 def unclear(site: Site, *, happened: bool) -> None:
     """An attempt of POD whose write got no clear answer, undone."""
-    cycle = site.reserved(POD)
-    write = Fault.LOST_ANSWER if happened else Fault.LOST_REQUEST
-    site.line.source = script([None, write, *([Fault.UNAVAILABLE] * 9)])
-    site.drive(cycle, cycle.pre_bind(NOW))
-    site.drive(cycle, cycle.unreserve())
-    site.line.source = script(())
+    site.attempt_unclear(POD, happened=happened)
     assert site.in_use() == ["a1"]
 
 

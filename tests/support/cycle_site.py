@@ -35,7 +35,7 @@ from dra_core.scheduling.cycle_table import CycleState
 from dra_core.scheduling.cycle_verdicts import NodeFits
 from dra_core.scheduling.in_flight import ClaimTracker
 from dra_core.testing.api_server import ApiServer
-from dra_core.testing.faults import FaultyServer, script
+from dra_core.testing.faults import Fault, FaultyServer, script
 from dra_core.testing.watch import Informer
 from support import allocation_builders as build
 from support.claims import named
@@ -254,6 +254,18 @@ class Site:
             request = cycle.answered(status, body)
             if checked:
                 self.check()
+
+    def attempt_unclear(self, pod: Pod, *, happened: bool) -> None:
+        """An attempt whose write of the first claim got no clear answer, undone.
+
+        ``happened``: it was carried out all the same.
+        """
+        cycle = self.reserved(pod)
+        write = Fault.LOST_ANSWER if happened else Fault.LOST_REQUEST
+        self.line.source = script([None, write, *([Fault.UNAVAILABLE] * 9)])
+        self.drive(cycle, cycle.pre_bind(NOW))
+        self.drive(cycle, cycle.unreserve())
+        self.line.source = script(())
 
     def take_sent(self) -> list[str]:
         """What was sent since the last call, as "verb resource name"."""

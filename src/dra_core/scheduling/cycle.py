@@ -270,9 +270,8 @@ class PodCycle:
         """Undo the attempt; the first request, ``None`` if there is nothing to send.
 
         The verdict goes on saying why the attempt ended, which is ``UNDONE`` if it had passed
-        so far. If an exception comes out, of a
-        kind of claims for instance, the cycle is ``BROKEN`` again: unreserve once more, which
-        skips what is undone already.
+        so far. If an exception comes out, of a kind of claims for instance, the cycle is
+        ``BROKEN`` again: unreserve once more, which skips what is undone already.
         """
         self._check(CycleEvent.UNRESERVE)
         if isinstance(self._verdict, Passed):

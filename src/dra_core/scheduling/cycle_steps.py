@@ -60,9 +60,8 @@ class CycleSteps:
 
     ``held`` are the pod's claims; ``special`` says how a claim for extended resources would
     be made, ``made`` is it once a node was picked, and ``recorded`` says that the pod's status
-    may name it. ``record`` is the state of the
-    negotiation, if claims of drivers are there. ``deadline`` is when waiting for devices
-    ends.
+    may name it. ``record`` is the state of the negotiation, if claims of drivers are there.
+    ``deadline`` is when waiting for devices ends.
     """
 
     around: Surroundings
