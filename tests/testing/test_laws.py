@@ -1,12 +1,16 @@
 """Each law notices an allocator that breaks it, and passes the twin, which breaks none."""
 
+import copy
+import itertools
 from collections.abc import Callable
 
 import attrs
 import pytest
 
 from dra_core.allocator.results import Allocated, Outcome, StoppedBy, Undecided, Unsatisfiable
+from dra_core.api.names import PoolId
 from dra_core.errors import AllocationError, TooManyDevicesError
+from dra_core.inventory.allocated import AllocatedState, DeviceUse
 from dra_core.testing import laws
 from dra_core.testing.problem import Problem
 from support.allocation_builders import (
@@ -102,6 +106,20 @@ def test_changed_input_is_noticed() -> None:
     fresh = problem(claim(exactly("r")), pool_slice("s", device("d1", {"a": 1})))
     with pytest.raises(AssertionError, match="changed"):
         laws.leaves_inputs_alone(meddling, fresh)
+
+
+def test_a_copy_of_a_set_may_come_in_another_order() -> None:
+    """That is no change of the inputs: sets of texts have an order of their own each run."""
+
+    def turned(one: str, other: str) -> bool:
+        shares = frozenset([one, other])
+        return list(copy.deepcopy(shares)) != list(shares)
+
+    names = [f"share-{number}" for number in range(200)]
+    one, other = next(pair for pair in itertools.permutations(names, 2) if turned(*pair))
+    use = DeviceUse(shares=frozenset([one, other]))
+    state = AllocatedState.from_parts().updated({PoolId("driver", "pool"): {"taken": use}})
+    laws.leaves_inputs_alone(twin, attrs.evolve(SOLVABLE, allocated=state))
 
 
 def test_chance_is_noticed() -> None:
